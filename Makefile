@@ -15,9 +15,29 @@ PGO ?= cmd/tabletop/serve.pgo
 
 # The profile is not named default.pgo, since go test, go vet and go run would
 # use it too, and each would build all dependencies a second time.
+# Without symbols, folders of this machine, and golang.org/x/net/trace, which would make the linker
+# keep all exported methods.
+RELEASE := -trimpath -tags=grpcnotrace '-ldflags=-s -w' -pgo=$(PGO)
+
 .PHONY: build
 build: ## build bin/tabletop for release: static, with profile-guided optimization (PGO=off for a quicker build)
-	CGO_ENABLED=0 $(GO) build -pgo=$(PGO) -o bin/tabletop ./cmd/tabletop
+	CGO_ENABLED=0 $(GO) build $(RELEASE) -o bin/tabletop ./cmd/tabletop
+
+PARTS ?= archives,image,npm,pypi,maven
+OUT   ?= dist
+
+.PHONY: dist
+dist: $(if $(findstring maven,$(PARTS)),bin/java-classpath) ## build the files of a release into dist, from the last commit (docs/release.md); PLATFORMS=linux/amd64 and PARTS=archives,image,npm,pypi,maven select some
+	nice $(GO) -C tools/dist run . -root ../.. -out "$(abspath $(OUT))" -parts "$(PARTS)" $(if $(PLATFORMS),-platforms "$(PLATFORMS)") \
+		$(if $(findstring maven,$(PARTS)),-classpath "$$(cat bin/java-classpath)") -- $(RELEASE)
+
+.PHONY: publish
+publish: ## publish the files in dist (docs/release.md): IMAGE=REGISTRY/OWNER/tabletop MAVEN_UPLOAD=command; RUN=echo prints the commands
+	RUN="$(RUN)" IMAGE="$(IMAGE)" MAVEN_UPLOAD="$(MAVEN_UPLOAD)" STEPS="$(STEPS)" tools/dist/publish.sh "$(OUT)"
+
+.PHONY: install
+install: build ## build the program, and copy it to PREFIX/bin, by default below /usr/local
+	install -D -m 755 bin/tabletop $(or $(PREFIX),/usr/local)/bin/tabletop
 
 .PHONY: pgo
 pgo: ## record the profile of both endpoints under load (about three minutes; nothing else should run)
@@ -88,7 +108,7 @@ RACE_TIMEOUT ?= 12m
 
 # Separate modules, which keep their dependencies out of the main one. A test of
 # internal/test/lint fails if one is missing here.
-MODULES := conformance emu/internal/filter/re2
+MODULES := conformance emu/internal/filter/re2 tools/dist
 
 # -count=1, since the go command does not notice changes of the program that these tests start.
 .PHONY: test-modules
@@ -194,6 +214,9 @@ conformance-js: build ## test the official JavaScript clients against a running 
 	node conformance/js/control.mjs bin/tabletop
 	node conformance/js/setup/run.mjs bin/tabletop
 
+bin/java-classpath: conformance/java/pom.xml
+	mvn -q -B -f conformance/java/pom.xml dependency:build-classpath -Dmdep.outputFile=$(CURDIR)/bin/java-classpath
+
 # CHANGES is the number of changes that the consumers of a stream read.
 CHANGES ?= 100000
 .PHONY: conformance-streams
@@ -205,8 +228,7 @@ conformance-streams: ## test stream consumers with the SDKs of Go, Python and Ja
 		-conformance.python=$(CURDIR)/.venv/bin/python -conformance.node=node
 
 .PHONY: conformance-java
-conformance-java: build ## test the official Java clients, and a reader of change streams, against a running server (needs a JDK, 17 or later, and Maven)
-	mvn -q -B -f conformance/java/pom.xml dependency:build-classpath -Dmdep.outputFile=$(CURDIR)/bin/java-classpath
+conformance-java: build bin/java-classpath ## test the official Java clients, and a reader of change streams, against a running server (needs a JDK, 17 or later, and Maven)
 	javac -cp "$$(cat bin/java-classpath)" -d bin/java-classes clients/java/Tabletop.java clients/java/TabletopExtension.java conformance/java/Control.java conformance/java/OrdersTest.java
 	java -Dslf4j.internal.verbosity=ERROR -cp "bin/java-classes:$$(cat bin/java-classpath)" Control bin/tabletop
 	TABLETOP_BINARY=bin/tabletop java -Dslf4j.internal.verbosity=ERROR -cp "bin/java-classes:$$(cat bin/java-classpath)" org.junit.platform.console.ConsoleLauncher execute --select-class OrdersTest --select-class OrdersWithFlagsTest --fail-if-no-tests --details summary --disable-banner --disable-ansi-colors

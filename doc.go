@@ -32,6 +32,7 @@
 //   - internal has shared packages; internal/layout implements mappings,
 //     and internal/test has the test machinery.
 //   - conformance, a separate module, tests the program with official clients.
+//   - tools/dist, a separate module, builds the files of a release.
 //
 // An arrow points from a package to its allowed imports; internal/test/lint enforces it.
 //

@@ -9,6 +9,7 @@
 //   - console, html: the pages and the report in a browser.
 //   - linear: whether concurrent calls have a sequential order; soak: many clients for a long time.
 //   - live: clients write a live table, while processes follow it and are killed.
+//   - packages: the packages and the image of a release, installed from files.
 //   - benchcompare: benchmarks against peers.
 //   - internal/program: builds the program.
 package conformance

@@ -67,7 +67,7 @@ func (s *Server) info(*http.Request) (any, error) {
 		"version": s.opts.Version, "project": o.Project, "instance": o.Instance,
 		"bigtable": s.opts.Bigtable, "dynamodb": s.opts.DynamoDB,
 		"clock": s.clockNow(), "faults": len(s.armed()), "snapshots": len(s.snapshots.list()),
-		"paused": s.opts.Paused, "demo": s.opts.Demo, "events": s.moment(),
+		"paused": s.opts.Paused, "demo": s.opts.Demo, "demoLoaded": s.demoLoaded.Load(), "events": s.moment(),
 	}, nil
 }
 

@@ -1,9 +1,22 @@
 package control
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"strings"
+	"time"
 
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	"github.com/tabletop-emu/tabletop/control/internal/requests"
+	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/migrate"
@@ -55,6 +68,113 @@ func (s *Server) demo(r *http.Request) (any, error) {
 	if err := s.opts.Endpoint.Map(mappings); err != nil {
 		return nil, err
 	}
-	s.demoLoaded.Store(true)
+	if err := s.PlayDemo(r.Context()); err != nil {
+		return nil, err
+	}
 	return map[string]int64{"tables": int64(len(mappings)), "items": items}, nil
+}
+
+// The tables of the demo that get streams, and a skewed load.
+const (
+	demoStreamed     = "Videos"
+	demoStreamedRows = "videos"
+	demoHot          = "Events"
+	demoHotWrites    = 300
+	demoHotEvery     = 5 // every fifth write is of another item
+	demoTest         = "demo"
+)
+
+// PlayDemo sends requests of a client, with the test name "demo", to the shipped fixtures, which the
+// lab and its endpoint have by now. Thus the pages of requests, keys, streams and history have data
+// from the beginning. It enables both streams of a table, writes the items of another one again, most
+// often one of them, and runs the access patterns of all fixtures, except those that delete items.
+func (s *Server) PlayDemo(ctx context.Context) error {
+	s.demoLoaded.Store(true)
+	if err := s.playStreams(ctx); err != nil {
+		return fmt.Errorf("demo: the streams of %s: %w", demoStreamed, err)
+	}
+	if err := s.playHot(ctx); err != nil {
+		return fmt.Errorf("demo: the load on %s: %w", demoHot, err)
+	}
+	subjects, err := fixtures.Subjects()
+	if err != nil {
+		return err
+	}
+	for _, subject := range subjects {
+		f, err := fixtures.Open(subject.Files)
+		if err != nil {
+			return err
+		}
+		for i := range f.Patterns {
+			if err := s.playPattern(ctx, f.Mapping.SourceTable(), f.Patterns[i].DynamoDB); err != nil {
+				return fmt.Errorf("demo: access pattern %s of fixture %s: %w", f.Patterns[i].ID, subject.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Server) playStreams(ctx context.Context) error {
+	if _, err := s.play(ctx, "UpdateTable", []byte(`{"TableName":"`+demoStreamed+`","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)); err != nil {
+		return err
+	}
+	l := s.opts.Lab
+	_, err := btapb.NewBigtableTableAdminClient(l.Bigtable().Conn()).UpdateTable(lab.Probe(ctx), &btapb.UpdateTableRequest{
+		Table: &btapb.Table{
+			Name:               l.TableName(demoStreamedRows),
+			ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: durationpb.New(24 * time.Hour)},
+		},
+		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"change_stream_config"}},
+	})
+	return err
+}
+
+// playHot puts items again as they are, so that the data stay those of the fixture.
+func (s *Server) playHot(ctx context.Context) error {
+	answer, err := s.play(ctx, "Scan", []byte(`{"TableName":"`+demoHot+`"}`))
+	if err != nil {
+		return err
+	}
+	var page struct{ Items []json.RawMessage }
+	if err := json.Unmarshal(answer, &page); err != nil {
+		return err
+	}
+	for i := range demoHotWrites {
+		item := page.Items[0]
+		if i%demoHotEvery == 0 {
+			item = page.Items[i/demoHotEvery%len(page.Items)]
+		}
+		if _, err := s.play(ctx, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":%s}`, demoHot, item)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// playPattern sends the requests of an access pattern; q may be nil.
+func (s *Server) playPattern(ctx context.Context, table string, q *fixtures.Request) error {
+	if q == nil || q.Op == "BatchWriteItem" { // those of the fixtures delete items
+		return nil
+	}
+	for _, one := range q.Requests() {
+		body := maps.Clone(one.Request)
+		if !strings.HasPrefix(one.Op, "Batch") {
+			body["TableName"] = cmp.Or[any](body["TableName"], table)
+		}
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		if _, err := s.play(ctx, one.Op, text); err != nil {
+			return err
+		}
+	}
+	return s.playPattern(ctx, table, q.Then)
+}
+
+// play runs an operation as the request of a client, except that faults of DynamoDB do not affect it.
+func (s *Server) play(ctx context.Context, operation string, request []byte) (answer []byte, err error) {
+	header := http.Header{}
+	header.Set(requests.TestHeader, demoTest)
+	return s.recorded(ctx, s.opts.Endpoint.Call, &facade.Call{ID: s.queryID(), Operation: operation, HTTP: &http.Request{Header: header}, Request: request})
 }

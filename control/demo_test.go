@@ -97,10 +97,49 @@ func TestDemo(t *testing.T) {
 		if len(page.Rows) == 0 || len(page.Rows[0].Parts) == 0 {
 			t.Errorf("the keys are not cut by the mapping: %v", page.Rows)
 		}
+		e.played()
 		e.must("POST", "reset", "", nil)
 	}
 	var bad failed
 	if code := newEnv(t).ask("POST", "demo", "", &bad); code != http.StatusConflict || bad.Error.Code != "no_demo" {
 		t.Errorf("a server without the demo: %d %+v", code, bad)
+	}
+}
+
+// played fails the test unless the demo has requests of a client, a hot row, and records of both
+// streams about the same write.
+func (e *env) played() {
+	e.t.Helper()
+	operations := map[string]int{}
+	for _, r := range e.requests("?endpoint=dynamodb&test=demo&limit=1000") {
+		operations[r.Operation]++
+		if r.Status != "OK" || r.Own {
+			e.t.Errorf("a request of the demo is %+v", r)
+		}
+	}
+	for _, name := range []string{"Query", "GetItem", "BatchGetItem", "PutItem", "UpdateItem"} {
+		if operations[name] == 0 {
+			e.t.Errorf("no request of the demo is a %s: %v", name, operations)
+		}
+	}
+	var heat heatMap
+	e.must("GET", "heat/i/events", "", &heat)
+	hottest, sum := 0, 0
+	for i, k := range heat.Keys {
+		if sum += k.Writes; k.Writes > heat.Keys[hottest].Writes {
+			hottest = i
+		}
+	}
+	if k := heat.Keys[hottest]; string(decoded(e.t, k.First)) != string(decoded(e.t, k.Last)) || 2*k.Writes < sum {
+		e.t.Errorf("the hottest keys of Events are %+v, with %d writes in all", k, sum)
+	}
+	var records struct {
+		Records []struct{ EventName, DynamoDB json.RawMessage }
+	}
+	var changes struct{ Changes []changeRecord }
+	e.must("GET", "streams/Videos/records", "", &records)
+	e.must("GET", "tables/i/videos/changes", "", &changes)
+	if len(records.Records) == 0 || len(changes.Changes) == 0 || changes.Changes[0].Record == "" {
+		e.t.Errorf("the streams of Videos have %+v and %+v", records, changes)
 	}
 }

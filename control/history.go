@@ -198,8 +198,8 @@ func (s *Server) changesOf(ctx context.Context, out *history, mappings []*mappin
 	return nil
 }
 
-// recordsAbout appends the newest records of the stream of a DynamoDB table about the items of a
-// row.
+// recordsAbout reads the stream of m's DynamoDB table, and appends its newest records for the items
+// in row out.key, at most `most` of them. It appends nothing if the table has no stream.
 func (s *Server) recordsAbout(ctx context.Context, out *history, m *mapping.Mapping, most int, records []streamRecord) ([]streamRecord, error) {
 	arn, err := streams{s}.latest(ctx, m.SourceTable())
 	if e, ok := errors.AsType[*Error](err); ok && e.Code == "no_stream" {

@@ -42,6 +42,7 @@ func (s *Server) routes() map[string]route {
 		"POST items/{table}":                      {do: s.putItems, body: true},
 		"POST items/{table}/preview":              {do: s.previewItem, body: true},
 		"POST query":                              {do: s.query, body: true},
+		"POST sql":                                {do: s.sql, body: true},
 		"POST reset":                              {do: s.reset, changes: changesAll},
 		"POST resume":                             {do: s.resume},
 		"POST demo":                               {do: s.demo, changes: changesAll},
@@ -104,6 +105,7 @@ It needs a token: "Authorization: Bearer TOKEN", with the token from the server'
   POST items/{table}                       put items
   POST items/{table}/preview               the cells that a put or a delete would change
   POST query                               run a DynamoDB operation, and show its Bigtable calls
+  POST sql                                 run a SQL query, and return its first rows
   POST reset                               remove all tables, and the faults; snapshots and the clock stay
   POST resume                              continue the paused Go test
   POST demo                                load the shipped fixtures into a server without tables

@@ -2,6 +2,7 @@ package control
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -35,6 +36,8 @@ type record struct {
 	Start     time.Time `json:"start"`
 	Millis    float64   `json:"millis"`
 	Rows      int       `json:"rows,omitempty"`
+	RowsRead  int       `json:"rowsRead,omitempty"`  // of tables, by a SQL query
+	Statement string    `json:"statement,omitempty"` // the beginning of the SQL
 	Bytes     int64     `json:"bytes,omitempty"`
 	RequestID string    `json:"requestID,omitempty"`
 	Cause     string    `json:"cause,omitempty"`
@@ -63,7 +66,7 @@ type record struct {
 func recordOf(r *requests.Record, whole bool) record {
 	out := record{
 		ID: r.ID, Endpoint: r.Endpoint, Operation: r.Operation, Table: r.Table(), Status: r.Status, Text: r.Text, Start: r.Start,
-		Millis: float64(r.Duration.Microseconds()) / 1000, Rows: r.Rows, Bytes: r.Bytes, RequestID: r.RequestID, Cause: r.Cause, Test: r.Test,
+		Millis: float64(r.Duration.Microseconds()) / 1000, Rows: r.Rows, RowsRead: r.RowsRead, Statement: r.Statement, Bytes: r.Bytes, RequestID: r.RequestID, Cause: r.Cause, Test: r.Test,
 		Own: r.Own, Stopped: r.Stopped, Attempt: r.Attempt, Attempts: r.Attempts,
 	}
 	if len(r.Key()) > 0 {
@@ -169,7 +172,7 @@ func (s *Server) found(r *http.Request) (record, error) {
 			out := recordOf(&found[0], true)
 			s.itemKeys(own(r)).describe(&out, &found[0])
 			calls := found
-			if out.Endpoint == requests.DynamoDB {
+			if out.RequestID != "" {
 				calls = s.log.CausedBy(out.RequestID)
 				out.Calls = recordsOf(calls)
 			}
@@ -264,16 +267,28 @@ func (s *Server) query(r *http.Request) (any, error) {
 	if err := read(r, &in); err != nil {
 		return nil, err
 	}
-	ask, ctx, id := s.opts.Endpoint.Ask, r.Context(), fmt.Sprintf("query-%d", s.queries.Add(1))
+	ask, ctx, id := s.opts.Endpoint.Ask, r.Context(), s.queryID()
 	if in.Faults != nil && !*in.Faults || in.Own {
 		ask = s.opts.Endpoint.Call
 	}
 	if in.Own {
 		ctx, id = own(r), probe.ID(s.queries.Load())
 	}
-	call := &facade.Call{ID: id, Operation: in.Operation, HTTP: r, Request: in.Request, Start: s.opts.Lab.Clock().Now(), Status: http.StatusOK}
+	answer, err := s.recorded(ctx, ask, &facade.Call{ID: id, Operation: in.Operation, HTTP: r, Request: in.Request})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"response": json.RawMessage(answer), "calls": recordsOf(s.log.CausedBy(id))}, nil
+}
+
+// queryID returns the id of a request that does not come over the endpoint's connection.
+func (s *Server) queryID() string { return fmt.Sprintf("query-%d", s.queries.Add(1)) }
+
+// recorded runs the operation of a call with ask, completes the call, and records it.
+func (s *Server) recorded(ctx context.Context, ask func(context.Context, string, []byte) ([]byte, error), call *facade.Call) (answer []byte, err error) {
+	call.Start, call.Status = s.opts.Lab.Clock().Now(), http.StatusOK
 	began := from(0)
-	answer, err := ask(cause.With(ctx, id), in.Operation, in.Request)
+	answer, err = ask(cause.With(ctx, call.ID), call.Operation, call.Request)
 	call.Duration, call.Response = from(0).Sub(began), answer
 	if err != nil {
 		said := asError(err)
@@ -281,10 +296,7 @@ func (s *Server) query(r *http.Request) (any, error) {
 		call.Response, _ = json.Marshal(map[string]string{"__type": said.Code, "message": said.Text}) // a map of strings never fails
 	}
 	s.log.DynamoDB(call)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"response": json.RawMessage(answer), "calls": recordsOf(s.log.CausedBy(id))}, nil
+	return answer, err
 }
 
 func (s *Server) heatPlaces(*http.Request) (any, error) {

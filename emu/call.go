@@ -46,8 +46,18 @@ type Call struct {
 	Start    time.Time     // on the server's clock
 	Duration time.Duration // wall time
 	Messages int           // sent messages
-	Rows     int           // complete rows sent by ReadRows
-	Bytes    int64         // size of the keys, qualifiers and values in those rows
+	Rows     int           // complete rows sent by ReadRows, or rows of the result of ExecuteQuery
+	Bytes    int64         // size of the keys, qualifiers and values in those rows, or of that result
+	// Query is the SQL of PrepareQuery and ExecuteQuery; nil for other calls, and for a query that is
+	// not known.
+	Query *CallQuery
+}
+
+// CallQuery is the SQL of a call.
+type CallQuery struct {
+	Text     string
+	Tables   []string // resource names of the tables that it reads, directly or through views
+	RowsRead int      // rows of tables that ExecuteQuery has read
 }
 
 // Cause returns the id of the DynamoDB request that caused the call, or "" for other calls.

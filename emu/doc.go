@@ -12,7 +12,7 @@
 // [Server.Replication] decide when each cluster of an instance sees a write, which clusters are
 // available, and where an app profile routes. Storage type, node count and tiered storage are
 // stored but have no effect. IAM policies are stored, but callers have no identity; testkit.WithIAM
-// enforces policies for the clients of a test. Continuous materialized views are not implemented. [Support]
+// enforces policies for the clients of a test. [Support]
 // lists the state of each RPC, filter, mutation and garbage-collection rule.
 //
 // Every instance of a project exists implicitly until the first CreateInstance in that project.
@@ -34,13 +34,13 @@
 //   - view: decides which rows and columns an authorized view contains; target.go applies it.
 //   - filter: implements the filter language; regexp.go matches its regular expressions, and
 //     filter/re2 compares them with RE2.
-//   - sql/value, sql/function: implement the types, values and functions of SQL; no RPC uses them yet.
 //   - rowchunks, wire, changes: encode rows, messages and change records;
 //     change_stream_partitions.go splits and merges the partitions of a stream.
 //   - sql/syntax, sql/analysis: parse a query of GoogleSQL, and make its plan; sql/plan defines
 //     plans, and sql/execution runs them over rows.
-//   - sql/value, sql/function: the values of SQL, and its functions and operators.
-//   - rowkey: splits row keys by a row key schema.
+//   - sql/value, sql/function: implement the types and values of SQL, its functions and operators.
+//   - materialized: keeps the rows of materialized views, from the journals of their tables.
+//   - rowkey: splits row keys by a row key schema, and makes those of materialized views.
 //   - bundle: checks schema bundles, which describe the protobufs in cells.
 //   - instancedef: checks the definitions of instances and clusters.
 //   - pending, due: store resources with a future state, and queue due work.

@@ -14,7 +14,9 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/load"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/execution"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/function"
@@ -32,9 +34,6 @@ const (
 	// maxResultRow is the size of a row of a result in memory. Its values may share their parts, but its
 	// messages do not.
 	maxResultRow = 64 << 20
-
-	// defaultQueryMemory is the memory that one query may use for rows.
-	defaultQueryMemory = 64 << 20
 )
 
 // ExecuteQuery runs a prepared query, or a query that it prepares itself. The tables are read in their
@@ -45,11 +44,12 @@ func (c *call) ExecuteQuery(req *btpb.ExecuteQueryRequest, stream btpb.Bigtable_
 	if err := c.admitQuery(req, req.GetInstanceName(), req.GetAppProfileId()); err != nil {
 		return err
 	}
-	out := &resultWriter{send: stream.Send}
 	prepared, err := c.toExecute(req)
 	if err != nil {
 		return err
 	}
+	c.ended.Query = prepared.described()
+	out := &resultWriter{send: stream.Send, sent: &c.ended}
 	if req.GetQuery() != "" { //nolint:staticcheck // deprecated, but old clients send it
 		if err := stream.Send(&btpb.ExecuteQueryResponse{Response: &btpb.ExecuteQueryResponse_Metadata{Metadata: prepared.metadata}}); err != nil {
 			return err
@@ -75,11 +75,11 @@ func (c *call) ExecuteQuery(req *btpb.ExecuteQueryRequest, stream btpb.Bigtable_
 	}
 	ctx := stream.Context()
 	rows, err := execution.Run(ctx, prepared.plan, execution.Options{
-		Tables: tables{c, prepared.instance}, Params: params, Memory: defaultQueryMemory,
+		Tables: tables{c, prepared.instance}, Params: params, Memory: c.queryMemory,
 		Functions: &function.Context{NowMicros: c.now().UnixMicro(), ViewParameters: views, Cluster: c.at.Cluster, Random: c.random},
 	})
 	if err != nil {
-		return queryError(err)
+		return refusal.OfQuery(err)
 	}
 	defer func() { _ = rows.Close() }()
 	for {
@@ -91,7 +91,7 @@ func (c *call) ExecuteQuery(req *btpb.ExecuteQueryRequest, stream btpb.Bigtable_
 			err = out.add(row, prepared.plan.Columns)
 		}
 		if err != nil {
-			return queryError(err)
+			return refusal.OfQuery(err)
 		}
 	}
 	if err := ctx.Err(); err != nil { // a canceled scan ends like a finished one
@@ -127,7 +127,7 @@ func (c *call) toExecute(req *btpb.ExecuteQueryRequest) (*preparedQuery, error) 
 	if p.instance != req.GetInstanceName() {
 		return nil, refusal.InvalidPreparedQuery()
 	}
-	current := catalog{c.db, p.instance}
+	current := c.catalog(c.db, p.instance)
 	for _, use := range p.plan.Views {
 		if query, ok := current.View(use.View); !ok || query != use.Query {
 			return nil, refusal.ExpiredQuery(1)
@@ -135,6 +135,15 @@ func (c *call) toExecute(req *btpb.ExecuteQueryRequest) (*preparedQuery, error) 
 	}
 	for _, use := range p.plan.Tables {
 		t, err := c.db.Table(resname.TablesOf(p.instance) + use.Table)
+		if use.Materialized != 0 {
+			switch v, err := c.views.Table(p.instance + "/materializedViews/" + use.Table); {
+			case err != nil:
+				return nil, err
+			case v.Rows != use.Materialized:
+				return nil, refusal.ExpiredQuery(1)
+			}
+			continue
+		}
 		if err != nil {
 			return nil, refusal.ExpiredQuery(1)
 		}
@@ -177,7 +186,7 @@ func bind(p *preparedQuery, given map[string]*btpb.Value) (map[string]value.Valu
 	return out, nil
 }
 
-// tables opens the tables of an instance as the answering cluster sees them.
+// tables opens the tables of an instance as the answering cluster sees them. It counts the rows that are read.
 type tables struct {
 	c        *call
 	instance string
@@ -185,7 +194,7 @@ type tables struct {
 
 // Scan scans rows of a table.
 func (t tables) Scan(ctx context.Context, id string, rows filter.RowSet, reverse bool) (execution.Source, error) {
-	of, err := t.c.db.Table(resname.TablesOf(t.instance) + id)
+	of, err := t.find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +202,77 @@ func (t tables) Scan(ctx context.Context, id string, rows filter.RowSet, reverse
 	if !ok {
 		return noRows{}, nil
 	}
-	return t.c.rows.Scan(ctx, of, t.c.at, engine.ScanOptions{Spans: spans, Reverse: reverse})
+	scan, err := t.c.scan(ctx, of, t.c.at, engine.ScanOptions{Spans: spans, Reverse: reverse})
+	if err != nil {
+		return nil, err
+	}
+	counted := countedScan{scan, t.c.ended.Query}
+	table := t.c.load(ctx, &btpb.ReadRowsRequest{TableName: of.resource()}, nil)
+	if table == nil {
+		return counted, nil
+	}
+	s := &loadScan{countedScan: counted}
+	var first []byte
+	if len(spans) > 0 { // otherwise the whole table
+		first = spans[0].Start
+	}
+	s.load.Begin(table, first)
+	return s, nil
+}
+
+// countedScan counts the rows of a scan.
+type countedScan struct {
+	replica.Scan
+	query *CallQuery
+}
+
+// NextRow implements execution.Source.
+func (s countedScan) NextRow() bool {
+	ok := s.Scan.NextRow()
+	if ok {
+		s.query.RowsRead++
+	}
+	return ok
+}
+
+// loadScan also counts the load of each row.
+type loadScan struct {
+	countedScan
+	load load.Scan
+}
+
+// NextRow implements execution.Source.
+func (s *loadScan) NextRow() bool {
+	ok := s.countedScan.NextRow()
+	if ok {
+		s.load.Row(s.Row())
+	}
+	return ok
+}
+
+// NextCell implements execution.Source.
+func (s *loadScan) NextCell() bool {
+	ok := s.Scan.NextCell()
+	if ok {
+		c := s.Cell()
+		s.load.Cell(len(c.Qualifier) + len(c.Value))
+	}
+	return ok
+}
+
+// Close implements execution.Source.
+func (s *loadScan) Close() error {
+	s.load.End()
+	return s.Scan.Close()
+}
+
+// find returns a table, or a materialized view.
+func (t tables) find(ctx context.Context, id string) (target, error) {
+	of, err := t.c.db.Table(resname.TablesOf(t.instance) + id)
+	if errors.Is(err, engine.ErrTableNotFound) {
+		return t.c.materializedTarget(ctx, t.instance+"/materializedViews/"+id)
+	}
+	return target{Table: of}, err
 }
 
 // noRows is a scan of no keys.
@@ -209,7 +288,9 @@ const resumeToken = "end"
 // resultWriter sends rows in batches.
 type resultWriter struct {
 	send  func(*btpb.ExecuteQueryResponse) error
+	sent  *Call  // receives the number of rows and bytes
 	data  []byte // the encoding of the batch, a ProtoRows
+	rows  int    // in the batch
 	begun bool   // a message was sent
 }
 
@@ -232,6 +313,7 @@ func (w *resultWriter) add(row []value.Value, columns []plan.Column) error {
 			return err
 		}
 	}
+	w.rows++
 	if len(w.data) < batchBytes {
 		return nil
 	}
@@ -264,7 +346,9 @@ func (w *resultWriter) flush() error {
 			return err
 		}
 	}
-	w.data = nil // the messages may still refer to it
+	w.sent.Rows += w.rows
+	w.sent.Bytes += int64(len(w.data))
+	w.data, w.rows = nil, 0 // the messages may still refer to the data
 	return nil
 }
 

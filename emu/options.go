@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/materialized"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
@@ -29,6 +30,13 @@ const (
 	// that are not zones, and long descriptions. StrictLimits accepts these because tests use
 	// short names.
 	ProductionLimits
+)
+
+// ManualViews is the Options.ViewLag of views that only Server.RefreshViews changes, and MaxViewLag is the
+// longest lag.
+const (
+	ManualViews = materialized.Manual
+	MaxViewLag  = materialized.MaxLag
 )
 
 // Clock is a time source that callers can wait on. It is safe for concurrent use.
@@ -56,6 +64,10 @@ type Options struct {
 	// of its instance, up to MaxReplicationLag. Server.Replication can change it. Default: 0, a
 	// write is visible everywhere at once.
 	ReplicationLag time.Duration
+	// ViewLag is the delay, on Clock, after which a change of a table reaches its materialized views, up to
+	// MaxViewLag. A later change of the same row may come with it. ManualViews leaves the views unchanged
+	// until Server.RefreshViews. Default: 0, a view reflects a write once it is acknowledged.
+	ViewLag time.Duration
 	// RandomRouting makes app profiles that route to any cluster choose a random cluster for each
 	// call, with numbers seeded by Seed. Default: the first available cluster, by the profile's
 	// order and then by name.
@@ -92,6 +104,9 @@ type Options struct {
 	// after a record is sent, so that consumers under test meet both. Default: 0, only
 	// SplitPartition and MergePartitions change partitions.
 	PartitionChurn float64
+	// SQLMemory limits the bytes that one SQL query holds of rows that it sorts, groups or unpacks. A
+	// query that needs more fails. Default: 64 MiB.
+	SQLMemory int64
 	// CloneInProcess copies every message on the channel that Conn returns, as a network connection
 	// would. Tests use it to find code that changes messages after sending them. Default: messages
 	// are shared.
@@ -118,8 +133,14 @@ func (o Options) validate() error {
 	if !(o.PartitionChurn >= 0 && o.PartitionChurn <= 1) {
 		return fmt.Errorf("emu: Options.PartitionChurn is %v, want 0 to 1", o.PartitionChurn)
 	}
+	if o.ViewLag != ManualViews && (o.ViewLag < 0 || o.ViewLag > MaxViewLag) {
+		return fmt.Errorf("emu: Options.ViewLag is %v, want 0 to %v, or ManualViews", o.ViewLag, MaxViewLag)
+	}
 	if o.AdminDelay < 0 {
 		return fmt.Errorf("emu: Options.AdminDelay is %v, want 0 or more", o.AdminDelay)
+	}
+	if o.SQLMemory < 0 {
+		return fmt.Errorf("emu: Options.SQLMemory is %d, want 0 or more", o.SQLMemory)
 	}
 	return nil
 }
@@ -135,5 +156,6 @@ func (o Options) withDefaults() Options {
 		o.After = time.After //nolint:forbidigo // the default of the injected timer
 	}
 	o.StreamWorkers = cmp.Or(o.StreamWorkers, 64)
+	o.SQLMemory = cmp.Or(o.SQLMemory, 64<<20)
 	return o
 }

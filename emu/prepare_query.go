@@ -2,7 +2,6 @@ package emu
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -12,13 +11,12 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
+	"github.com/tabletop-emu/tabletop/emu/internal/materialized"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
-	"github.com/tabletop-emu/tabletop/emu/internal/rowkey"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/analysis"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
-	"github.com/tabletop-emu/tabletop/engine"
 )
 
 // planValid is how long a prepared query is said to be valid. This is the time of the service.
@@ -31,10 +29,12 @@ func (c *call) PrepareQuery(_ context.Context, req *btpb.PrepareQueryRequest) (*
 	if err := c.admitQuery(req, req.GetInstanceName(), req.GetAppProfileId()); err != nil {
 		return nil, err
 	}
+	c.ended.Query = &CallQuery{Text: req.GetQuery()}
 	prepared, err := c.prepare(req.GetInstanceName(), req.GetQuery(), req.GetParamTypes())
 	if err != nil {
 		return nil, err
 	}
+	c.ended.Query = prepared.described()
 	return &btpb.PrepareQueryResponse{
 		Metadata:      prepared.metadata,
 		PreparedQuery: c.queries.add(prepared),
@@ -54,15 +54,25 @@ func (c *call) admitQuery(req any, instance, profile string) error {
 type preparedQuery struct {
 	at       time.Time // of its preparation
 	instance string
+	text     string
 	plan     *plan.Query
 	types    map[string]*btpb.Type // of the parameters
 	params   map[string]value.Type
 	metadata *btpb.ResultSetMetadata
 }
 
+// described returns the query as Options.Observe sees it.
+func (p *preparedQuery) described() *CallQuery {
+	q := &CallQuery{Text: p.text}
+	for _, use := range p.plan.Tables {
+		q.Tables = append(q.Tables, resname.TablesOf(p.instance)+use.Table)
+	}
+	return q
+}
+
 // prepare analyzes a query of an instance.
 func (c *call) prepare(instance, text string, types map[string]*btpb.Type) (*preparedQuery, error) {
-	p := &preparedQuery{at: c.now(), instance: instance, types: types, params: map[string]value.Type{}}
+	p := &preparedQuery{at: c.now(), instance: instance, text: text, types: types, params: map[string]value.Type{}}
 	for _, name := range slices.Sorted(maps.Keys(types)) {
 		t, err := value.TypeFromProto(types[name])
 		if err != nil {
@@ -71,8 +81,8 @@ func (c *call) prepare(instance, text string, types map[string]*btpb.Type) (*pre
 		p.params[strings.ToLower(name)] = t
 	}
 	var err error
-	if p.plan, err = analysis.Analyze(text, analysis.Options{Catalog: catalog{c.db, instance}, Params: p.params}); err != nil {
-		return nil, queryError(err)
+	if p.plan, err = analysis.Analyze(text, analysis.Options{Catalog: c.catalog(c.db, instance), Params: p.params}); err != nil {
+		return nil, refusal.OfQuery(err)
 	}
 	analysis.Optimize(p.plan)
 	schema := &btpb.ProtoSchema{}
@@ -83,24 +93,21 @@ func (c *call) prepare(instance, text string, types map[string]*btpb.Type) (*pre
 	return p, nil
 }
 
-// queryError converts an error of a query to a status.
-func queryError(err error) error {
-	if e, ok := errors.AsType[*value.Error](err); ok {
-		return refusal.New(e.Code, "%s", e.Text)
-	}
-	return refusal.Of(err)
-}
-
 // checkViewQuery checks the query of a logical view.
-func checkViewQuery(r admin.Catalog, instance, query string) error {
-	_, err := analysis.Analyze(query, analysis.Options{Catalog: catalog{r, instance}})
-	return queryError(err)
+func (s *Server) checkViewQuery(r admin.Catalog, instance, query string) error {
+	_, err := analysis.Analyze(query, analysis.Options{Catalog: s.catalog(r, instance)})
+	return refusal.OfQuery(err)
 }
 
 // catalog finds the tables and views of an instance.
 type catalog struct {
 	r        admin.Catalog
+	views    *materialized.Views
 	instance string
+}
+
+func (s *Server) catalog(r admin.Catalog, instance string) catalog {
+	return catalog{r, s.views, instance}
 }
 
 // View returns the query of a logical view.
@@ -109,23 +116,12 @@ func (c catalog) View(id string) (query string, ok bool) {
 	return v.GetQuery(), err == nil
 }
 
-// Table returns a table by its id.
+// Table returns a table or a materialized view by its id.
 func (c catalog) Table(id string) (*analysis.Table, bool) {
 	t, err := c.r.Table(resname.TablesOf(c.instance) + id)
-	if err != nil {
-		return nil, false
+	if err == nil {
+		return materialized.TableOf(t), true
 	}
-	out := &analysis.Table{}
-	if schema := admin.RowKeySchema(t); schema != nil {
-		out.Key = rowkey.New(schema)
-	}
-	for _, f := range t.Families {
-		of := value.BytesType
-		if f.Aggregate != engine.NoAggregate {
-			of = value.Int64Type
-		}
-		out.Families = append(out.Families, analysis.Family{Name: f.Name, Value: of})
-	}
-	slices.SortFunc(out.Families, func(a, b analysis.Family) int { return strings.Compare(a.Name, b.Name) })
-	return out, true
+	v, err := c.views.Table(c.instance + "/materializedViews/" + id)
+	return v, err == nil
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/function"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
-	"github.com/tabletop-emu/tabletop/internal/sqlclient"
 )
 
 // naiveTable is a table in memory.
@@ -98,7 +97,9 @@ type naive struct {
 	tables naiveTables
 	params map[string]value.Value
 	ctx    *function.Context
-	errs   []error
+	// lambdas are the arguments of the lambdas around the expression, the innermost last.
+	lambdas []value.Value
+	errs    []error
 	// fatal is set if the query fails whatever rows it reads.
 	fatal bool
 	// steps counts evaluated expressions: beyond maxSteps, the evaluation ends.
@@ -204,6 +205,8 @@ func (n *naive) rows(op plan.Operator) [][]value.Value {
 		}
 	case *plan.Aggregate:
 		return n.aggregate(op)
+	case *plan.Window:
+		return n.window(op)
 	case *plan.Sort:
 		n.partial = true // a sort by the row key goes no further
 		return n.sort(op.Keys, n.rows(op.Input))
@@ -557,16 +560,6 @@ func (n *naive) eval(e plan.Expr, row []value.Value) (value.Value, error) {
 			return value.Null, err
 		}
 		return v.Elems()[e.N], nil
-	case *plan.Cast:
-		v, err := n.eval(e.Expr, row)
-		if err != nil || v.IsNull() {
-			return value.Null, err
-		}
-		v, err = value.Cast(v, e.Expr.Type(), e.To, e.Zone)
-		if err != nil && e.Safe {
-			return value.Null, nil
-		}
-		return v, err
 	case *plan.MakeArray:
 		items, err := n.evalAll(e.Items, row)
 		return value.Array(items), err
@@ -574,11 +567,14 @@ func (n *naive) eval(e plan.Expr, row []value.Value) (value.Value, error) {
 		items, err := n.evalAll(e.Items, row)
 		return value.Struct(items...), err
 	case *plan.Lambda:
+		outer := n.lambdas
 		return value.Callable(func(args []value.Value) (value.Value, error) {
-			inner := make([]value.Value, e.Base)
-			copy(inner, row)
-			return n.eval(e.Body, append(inner, args...))
+			defer func(before []value.Value) { n.lambdas = before }(n.lambdas)
+			n.lambdas = slices.Concat(outer, args)
+			return n.eval(e.Body, row)
 		}), nil
+	case *plan.Argument:
+		return n.lambdas[e.N], nil
 	case *plan.Call:
 		return n.call(e, row)
 	default:
@@ -625,7 +621,7 @@ func (n *naive) disagreement(want, got []*btpb.Value, err error) string {
 
 // sameStatus reports whether a status is that of an error.
 func sameStatus(err error, e *value.Error) bool {
-	want := status.Convert(refusal.New(e.Code, "%s", e.Text))
+	want := status.Convert(refusal.OfQuery(e))
 	return want.Code() == status.Code(err) && want.Message() == status.Convert(err).Message()
 }
 
@@ -650,7 +646,7 @@ func (s *sqlServer) compare(t *testing.T, text string, params map[string]*btpb.V
 	if d := n.disagreement(want, got, failed); d != "" {
 		given := ""
 		for _, name := range slices.Sorted(maps.Keys(params)) {
-			given += " @" + name + " = " + sqlclient.Literal(params[name], params[name].GetType())
+			given += " @" + name + " = " + literal(params[name], params[name].GetType())
 		}
 		t.Errorf("%s\n%s\n%s", text, given, d)
 	}

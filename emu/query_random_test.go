@@ -49,7 +49,7 @@ func TestQuery_Naive(t *testing.T) {
 // newRandomTables returns a server with random rows in the tables t and u, and the view v.
 func newRandomTables(tb testing.TB, rng *rand.Rand) *sqlServer {
 	tb.Helper()
-	s := newSQL(tb, nil)
+	s := newSQL(tb)
 	pick := func(list ...string) string { return list[rng.IntN(len(list))] }
 	for _, id := range []string{"t", "u"} {
 		s.createTable(tb, id, nil, "f", "g", "n")

@@ -34,15 +34,21 @@ type sqlServer struct {
 	naiveTables
 }
 
-// newSQL returns a server with the tables g and sales of the cases in internal/sql/testdata. The clock may be
-// nil.
-func newSQL(tb testing.TB, now emu.Clock) *sqlServer {
+// newSQL returns a server with the tables of fillSQL.
+func newSQL(tb testing.TB) *sqlServer {
+	tb.Helper()
+	return newSQLWith(tb, emu.Options{})
+}
+
+// newSQLWith is newSQL with options.
+func newSQLWith(tb testing.TB, o emu.Options) *sqlServer {
 	tb.Helper()
 	db, err := engine.Open(engine.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	srv, err := emu.New(emu.Options{DB: db, Clock: now})
+	o.DB = db
+	srv, err := emu.New(o)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -51,7 +57,13 @@ func newSQL(tb testing.TB, now emu.Clock) *sqlServer {
 			tb.Error(err)
 		}
 	})
-	s := &sqlServer{srv.Conn(), naiveTables{tables: map[string]*naiveTable{}, views: map[string]string{}}}
+	return fillSQL(tb, srv.Conn())
+}
+
+// fillSQL creates the tables g and sales of the cases in internal/sql/testdata.
+func fillSQL(tb testing.TB, conn grpc.ClientConnInterface) *sqlServer {
+	tb.Helper()
+	s := &sqlServer{conn, naiveTables{tables: map[string]*naiveTable{}, views: map[string]string{}}}
 	s.createTable(tb, "g", nil, "info", "stats", "tags", "total")
 	const t1, t2, t3 = 1704067200_000_000, 1704070800_000_000, 1704153600_000_000
 	number := func(n int64) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))) }
@@ -148,13 +160,24 @@ func (s *sqlServer) put(tb testing.TB, table, row string, c naiveCell) {
 			Input:           &btpb.Value{Kind: &btpb.Value_IntValue{IntValue: int64(binary.BigEndian.Uint64(c.value))}}, //nolint:gosec // two's complement
 		}}
 	}
-	_, err := btpb.NewBigtableClient(s.conn).MutateRow(tb.Context(), &btpb.MutateRowRequest{
+	mutateIn(tb, s.conn, table, row, m)
+	s.tables[table].set(row, c)
+}
+
+// mutate changes a row of the table g.
+func mutate(tb testing.TB, conn grpc.ClientConnInterface, row string, m *btpb.Mutation) {
+	tb.Helper()
+	mutateIn(tb, conn, "g", row, m)
+}
+
+func mutateIn(tb testing.TB, conn grpc.ClientConnInterface, table, row string, m *btpb.Mutation) {
+	tb.Helper()
+	_, err := btpb.NewBigtableClient(conn).MutateRow(tb.Context(), &btpb.MutateRowRequest{
 		TableName: sqlInstance + "/tables/" + table, RowKey: []byte(row), Mutations: []*btpb.Mutation{m},
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s.tables[table].set(row, c)
 }
 
 // queryText runs a query and returns its columns and rows, or its error.
@@ -180,7 +203,7 @@ func queryText(ctx context.Context, conn grpc.ClientConnInterface, text string, 
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			b.WriteString(sqlclient.Literal(values[i], c.GetType()))
+			b.WriteString(literal(values[i], c.GetType()))
 		}
 		b.WriteString(")\n")
 	}
@@ -245,7 +268,7 @@ func TestQuery(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "internal/sql/testdata", func(t *testing.T, path string) {
 		t.Helper()
-		s := newSQL(t, nil)
+		s := newSQL(t)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			t.Helper()
 			params := map[string]*btpb.Value{}
@@ -267,4 +290,65 @@ func paramOf(kind, text string) *btpb.Value {
 		panic(err)
 	}
 	return v
+}
+
+// literal writes a value as a literal, a struct as (a, b), and a map as {key=value}. BYTES have escapes for
+// all bytes outside of ASCII.
+func literal(v *btpb.Value, t *btpb.Type) string {
+	switch k := v.GetKind().(type) {
+	case *btpb.Value_BytesValue:
+		return "b" + quoted(string(k.BytesValue), true)
+	case *btpb.Value_StringValue:
+		return quoted(k.StringValue, false)
+	case *btpb.Value_FloatValue:
+		text := sqlclient.Text(v, t)
+		if !strings.ContainsAny(text, ".eN") {
+			text += ".0"
+		}
+		return text
+	case *btpb.Value_ArrayValue:
+		return literals(k.ArrayValue.GetValues(), t)
+	default:
+		return sqlclient.Text(v, t)
+	}
+}
+
+// literals writes the elements of an array, a struct or a map.
+func literals(values []*btpb.Value, t *btpb.Type) string {
+	parts := make([]string, len(values))
+	for i, e := range values {
+		switch of := t.GetKind().(type) {
+		case *btpb.Type_MapType:
+			pair := e.GetArrayValue().GetValues()
+			parts[i] = literal(pair[0], of.MapType.GetKeyType()) + "=" + literal(pair[1], of.MapType.GetValueType())
+		case *btpb.Type_StructType:
+			parts[i] = literal(e, of.StructType.GetFields()[i].GetType())
+		default:
+			parts[i] = literal(e, t.GetArrayType().GetElementType())
+		}
+	}
+	text := strings.Join(parts, ", ")
+	switch t.GetKind().(type) {
+	case *btpb.Type_MapType:
+		return "{" + text + "}"
+	case *btpb.Type_StructType:
+		return "(" + text + ")"
+	}
+	return "[" + text + "]"
+}
+
+// quoted quotes a text. Raw text is bytes.
+func quoted(s string, raw bool) string {
+	var b strings.Builder
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '\\' || c == '\'':
+			b.WriteString("\\" + s[i:i+1])
+		case c < ' ' || c == 0x7f || raw && c > 0x7f:
+			fmt.Fprintf(&b, "\\x%02x", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "'" + b.String() + "'"
 }

@@ -34,7 +34,7 @@ func (c *call) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRows
 func (c *call) readRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRowsServer) error {
 	ctx := stream.Context()
 	began := c.now()
-	t, err := c.readTarget(req.GetTableName(), req.GetAuthorizedViewName(), req.GetMaterializedViewName())
+	t, err := c.readTarget(ctx, req.GetTableName(), req.GetAuthorizedViewName(), req.GetMaterializedViewName())
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (c *call) readRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRows
 	if req.GetReversed() {
 		does = readsReversed
 	}
-	if err := c.admit(req, t.Name, req.GetAppProfileId(), does); err != nil {
+	if err := c.admit(req, t.resource(), req.GetAppProfileId(), does); err != nil {
 		return err
 	}
 	c.read.Begin(c.load(ctx, req, nil))
@@ -73,7 +73,7 @@ func (c *call) readRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRows
 		wantsScanned: func() bool { return c.clientFeatures(ctx).GetLastScannedRowResponses() },
 	}
 	if spans, ok := engineSpans(t.rows(rows).Intersect(program.Rows())); ok {
-		scan, err := c.rows.Scan(ctx, t.Table, r.at, engine.ScanOptions{Spans: spans, Reverse: req.GetReversed()})
+		scan, err := c.scan(ctx, t, r.at, engine.ScanOptions{Spans: spans, Reverse: req.GetReversed()})
 		if err != nil {
 			return refusal.Of(err)
 		}

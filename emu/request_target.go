@@ -29,6 +29,9 @@ func targetOf(req any) (name, profile string) {
 	if r, ok := req.(interface{ GetAuthorizedViewName() string }); ok && name == "" {
 		name = r.GetAuthorizedViewName()
 	}
+	if r, ok := req.(interface{ GetMaterializedViewName() string }); ok && name == "" {
+		name = r.GetMaterializedViewName()
+	}
 	if r, ok := req.(interface{ GetInstanceName() string }); ok {
 		name = r.GetInstanceName()
 	}

@@ -122,6 +122,9 @@ func (c *call) load(ctx context.Context, req toTable, err error) *heat.Table {
 		return nil
 	}
 	table := req.GetTableName()
+	if r, ok := req.(interface{ GetMaterializedViewName() string }); ok && table == "" {
+		table = r.GetMaterializedViewName()
+	}
 	if table == "" {
 		table = resname.First(req.GetAuthorizedViewName(), 6)
 	}

@@ -14,11 +14,11 @@ import (
 // of the table. For an authorized view, it samples each of the view's spans of row keys up to the
 // end of the span, even if the view has no columns.
 func (c *call) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.Bigtable_SampleRowKeysServer) error {
-	t, err := c.readTarget(req.GetTableName(), req.GetAuthorizedViewName(), req.GetMaterializedViewName())
+	t, err := c.readTarget(stream.Context(), req.GetTableName(), req.GetAuthorizedViewName(), req.GetMaterializedViewName())
 	if err != nil {
 		return err
 	}
-	if err := c.admit(req, t.Name, req.GetAppProfileId(), reads); err != nil {
+	if err := c.admit(req, t.resource(), req.GetAppProfileId(), reads); err != nil {
 		return err
 	}
 	var span filter.Span

@@ -22,6 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
+	"github.com/tabletop-emu/tabletop/emu/internal/materialized"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -56,7 +57,9 @@ type Server struct {
 	stopping chan struct{}
 	calls    callsInFlight
 	queries  queryPlans
-	stopOnce sync.Once
+	// queryMemory is Options.SQLMemory.
+	queryMemory int64
+	stopOnce    sync.Once
 
 	randMu sync.Mutex
 	rand   *rand.Rand // guarded by randMu
@@ -65,6 +68,7 @@ type Server struct {
 
 	replication *replica.Control
 	rows        *replica.Rows // as each cluster sees them
+	views       *materialized.Views
 	heat        *heat.Store
 
 	features atomic.Pointer[featureHeader] // of the latest header; see clientFeatures
@@ -105,6 +109,7 @@ func New(o Options) (*Server, error) {
 		anyPartition: o.AnyPartition,
 		churn:        o.PartitionChurn,
 		stopping:     make(chan struct{}),
+		queryMemory:  o.SQLMemory,
 
 		rand:       rand.New(rand.NewPCG(o.Seed, 0)),
 		faults:     o.Faults,
@@ -114,12 +119,14 @@ func New(o Options) (*Server, error) {
 		inproc:     inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
 		health:     health.NewServer(),
 	}
-	s.control = &admin.Control{DB: s.db, Clock: s.clock, Logger: s.logger, Limits: s.limits, Delay: o.AdminDelay, Heat: s.heat, CheckQuery: checkViewQuery}
+	s.control = &admin.Control{DB: s.db, Clock: s.clock, Logger: s.logger, Limits: s.limits, Delay: o.AdminDelay, Heat: s.heat, CheckQuery: s.checkViewQuery}
+	s.views = materialized.New(materialized.Options{DB: s.db, Now: s.now, Lag: o.ViewLag, Limits: s.limits})
+	s.control.Views = s.views
 	if err := s.connectReplication(o.ReplicationLag); err != nil {
 		return nil, err
 	}
 	s.intercept = s.aroundVirtual(o.UnaryInterceptor)
-	s.due = due.NewQueue(s.now, append(s.control.Work(), s.rows)...)
+	s.due = due.NewQueue(s.now, append(s.control.Work(), s.rows, s.views)...)
 	if o.RandomRouting {
 		s.draw = replica.Draw(o.Seed)
 	}
@@ -206,8 +213,20 @@ func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 	if err := s.control.SweepBackups(ctx); err != nil {
 		return engine.GCStats{}, err
 	}
+	// The journals must not lose what the views have not read.
+	if err := s.views.CatchUpAll(ctx); err != nil {
+		return engine.GCStats{}, err
+	}
 	stats, err := s.db.RunGC(ctx)
 	return stats, errors.Join(err, s.rows.Collected(s.now()))
+}
+
+// RefreshViews makes all materialized views reflect all changes of their tables; see Options.ViewLag.
+func (s *Server) RefreshViews(ctx context.Context) error {
+	if err := s.views.Refresh(ctx); err != nil {
+		return fmt.Errorf("emu: %w", err)
+	}
+	return nil
 }
 
 // NextDue returns the time of the next scheduled work, which may be in the past. It returns false
@@ -227,12 +246,12 @@ func (s *Server) RunDue(ctx context.Context) error {
 
 // Resource is a created resource that is not a table.
 type Resource struct {
-	Kind    string        // "instance", "cluster", "memory layer", "app profile", "authorized view", "schema bundle", "backup", "snapshot", or "policy"
+	Kind    string        // "instance", "cluster", "memory layer", "app profile", "logical view", "materialized view", "authorized view", "schema bundle", "backup", "snapshot", or "policy"
 	Name    string        // resource name; for a policy, the name of the resource it governs
 	Message proto.Message // *btapb.Instance, …, *iampb.Policy; owned by the caller
 }
 
-// Resources returns all instances, clusters, memory layers, app profiles, authorized views, schema
+// Resources returns all instances, clusters, memory layers, app profiles, views, schema
 // bundles, backups and snapshots that were created, and all policies that were set, by kind and
 // name. It omits implicit resources, operations, and the resources of deleted tables.
 func (s *Server) Resources() ([]Resource, error) {

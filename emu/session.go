@@ -77,7 +77,7 @@ type sessionKind struct {
 	read    func(*btpb.SessionReadRowResponse) proto.Message
 	mutated func(*btpb.SessionMutateRowResponse) proto.Message
 	// target resolves the name of the resource.
-	target func(s *Server, name string) (target, error)
+	target func(ctx context.Context, s *Server, name string) (target, error)
 }
 
 // opening is a decoded open_session payload.
@@ -111,7 +111,7 @@ var tableSessions = sessionKind{
 	mutated: func(r *btpb.SessionMutateRowResponse) proto.Message {
 		return &btpb.TableResponse{Payload: &btpb.TableResponse_MutateRow{MutateRow: r}}
 	},
-	target: func(s *Server, name string) (target, error) { return s.writeTarget(name, "") },
+	target: func(_ context.Context, s *Server, name string) (target, error) { return s.writeTarget(name, "") },
 }
 
 var authorizedViewSessions = sessionKind{
@@ -129,7 +129,7 @@ var authorizedViewSessions = sessionKind{
 	mutated: func(r *btpb.SessionMutateRowResponse) proto.Message {
 		return &btpb.AuthorizedViewResponse{Payload: &btpb.AuthorizedViewResponse_MutateRow{MutateRow: r}}
 	},
-	target: (*Server).viewTarget,
+	target: func(_ context.Context, s *Server, name string) (target, error) { return s.viewTarget(name) },
 }
 
 var materializedViewSessions = sessionKind{
@@ -144,14 +144,8 @@ var materializedViewSessions = sessionKind{
 	read: func(r *btpb.SessionReadRowResponse) proto.Message {
 		return &btpb.MaterializedViewResponse{Payload: &btpb.MaterializedViewResponse_ReadRow{ReadRow: r}}
 	},
-	target: func(s *Server, name string) (target, error) {
-		if !resname.HasShape(name, "projects", "instances", "materializedViews") {
-			return target{}, refusal.BadName("materialized_view_name", name, "projects/PROJECT/instances/INSTANCE/materializedViews/VIEW")
-		}
-		if err := admin.CheckInstance(s.db, resname.First(name, 4)); err != nil {
-			return target{}, err
-		}
-		return target{}, refusal.NotFound("Materialized view", name)
+	target: func(ctx context.Context, s *Server, name string) (target, error) {
+		return s.materializedTarget(ctx, name)
 	},
 }
 
@@ -168,7 +162,7 @@ func (c *call) OpenAuthorizedView(stream btpb.Bigtable_OpenAuthorizedViewServer)
 	return c.openSession(&authorizedViewSessions, stream)
 }
 
-// OpenMaterializedView always returns NotFound, because materialized views cannot be created.
+// OpenMaterializedView serves a session on a materialized view, which can only be read.
 func (c *call) OpenMaterializedView(stream btpb.Bigtable_OpenMaterializedViewServer) error {
 	return c.openSession(&materializedViewSessions, stream)
 }
@@ -203,7 +197,7 @@ func (c *call) openSession(kind *sessionKind, stream sessionStream) error {
 	default:
 		return refusal.Invalid("open_session.payload.permission", "%v is not a permission; expected READ, WRITE or READ_WRITE", how.permission)
 	}
-	if _, err := kind.target(c.Server, ss.name); err != nil {
+	if _, err := kind.target(stream.Context(), c.Server, ss.name); err != nil {
 		return err
 	}
 	does := reads
@@ -345,7 +339,7 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 
 // answer executes a virtual RPC after the interceptors.
 func (ss *session) answer(ctx context.Context, req virtualRequest) ([]byte, error) {
-	t, err := ss.kind.target(ss.s, ss.name)
+	t, err := ss.kind.target(ctx, ss.s, ss.name)
 	if err == nil {
 		err = ss.at.Check()
 	}
@@ -358,7 +352,7 @@ func (ss *session) answer(ctx context.Context, req virtualRequest) ([]byte, erro
 		}
 		row, stats, err := ss.s.readRow(ctx, t, ss.at, read.GetKey(), read.GetFilter())
 		if ss.counted {
-			load.SessionRead(ss.s.heat.Table(ss.at.Cluster, t.Name), read.GetKey(), row, err)
+			load.SessionRead(ss.s.heat.Table(ss.at.Cluster, t.resource()), read.GetKey(), row, err)
 		}
 		if err != nil {
 			return nil, err
@@ -377,7 +371,7 @@ func (ss *session) answer(ctx context.Context, req virtualRequest) ([]byte, erro
 		}
 		err := ss.s.mutateRow(ctx, t, write.GetKey(), write.GetMutations(), nil)
 		if ss.counted {
-			load.SessionWrite(ss.s.heat.Table(ss.at.Cluster, t.Name), write.GetKey(), write.GetMutations(), err)
+			load.SessionWrite(ss.s.heat.Table(ss.at.Cluster, t.resource()), write.GetKey(), write.GetMutations(), err)
 		}
 		if err != nil {
 			return nil, err
@@ -400,7 +394,7 @@ func (s *Server) readRow(ctx context.Context, t target, at replica.At, key []byt
 	out := &wholeRow{key: key, limitBytes: s.rowLimitBytes()}
 	stats := &btpb.ReadIterationStats{}
 	if spans, ok := engineSpans(t.rows(filter.OneRow(key)).Intersect(program.Rows())); ok {
-		scan, err := s.rows.Scan(ctx, t.Table, at, engine.ScanOptions{Spans: spans})
+		scan, err := s.scan(ctx, t, at, engine.ScanOptions{Spans: spans})
 		if err != nil {
 			return nil, nil, err
 		}

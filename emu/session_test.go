@@ -329,3 +329,80 @@ func TestTrap170_RetryInfo(t *testing.T) {
 		t.Errorf("%v, %v", out, err)
 	}
 }
+
+// A session on a materialized view reads its rows as they are at each request.
+func TestOpenMaterializedView_Reads(t *testing.T) {
+	t.Parallel()
+	e := newTable(t, "f")
+	const view = testInstance + "/materializedViews/v"
+	_, err := e.instances().CreateMaterializedView(e.ctx(), &btapb.CreateMaterializedViewRequest{
+		Parent: testInstance, MaterializedViewId: "v", MaterializedView: &btapb.MaterializedView{Query: "SELECT _key, COUNT(f['q']) AS n FROM t GROUP BY _key"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := btpb.NewBigtableClient(e.dial())
+	open := func(name string) testSession {
+		stream, err := data.OpenMaterializedView(e.ctx())
+		if err != nil {
+			t.Fatal(err)
+		}
+		payload, err := proto.Marshal(&btpb.OpenMaterializedViewRequest{MaterializedViewName: name, Permission: btpb.OpenMaterializedViewRequest_PERMISSION_READ})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ss := testSession{t, stream}
+		ss.send(&btpb.SessionRequest{Payload: &btpb.SessionRequest_OpenSession{OpenSession: &btpb.OpenSessionRequest{Payload: payload}}})
+		return ss
+	}
+	ss := open(view)
+	ss.opened()
+	for id, want := range []int{0, 2} { // the empty cell, and n
+		if want > 0 {
+			e.mustMutate("r", set("f", "q", 1000, "v"))
+		}
+		out := &btpb.MaterializedViewResponse{}
+		req := &btpb.MaterializedViewRequest{Payload: &btpb.MaterializedViewRequest_ReadRow{ReadRow: &btpb.SessionReadRowRequest{Key: []byte("r")}}}
+		if err := ss.call(int64(id+1), req, out); err != nil {
+			t.Fatal(err)
+		}
+		columns := 0
+		for _, f := range out.GetReadRow().GetRow().GetFamilies() {
+			columns += len(f.GetColumns())
+		}
+		if columns != want {
+			t.Errorf("the row of the view is %v, want %d cells", out, want)
+		}
+	}
+	_, err = open(view + "x").Recv()
+	wantCode(t, err, codes.NotFound)
+	_, err = open(testTable).Recv()
+	wantCode(t, err, codes.InvalidArgument)
+}
+
+// An instance is deleted with its materialized views, unless one of them is protected.
+func TestDeleteInstance_MaterializedViews(t *testing.T) {
+	t.Parallel()
+	e := newTable(t, "f")
+	const view = testInstance + "/materializedViews/v"
+	_, err := e.instances().CreateMaterializedView(e.ctx(), &btapb.CreateMaterializedViewRequest{
+		Parent: testInstance, MaterializedViewId: "v", MaterializedView: &btapb.MaterializedView{Query: "SELECT _key AS k FROM t ORDER BY k", DeletionProtection: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove := func() error {
+		_, err := e.instances().DeleteInstance(e.ctx(), &btapb.DeleteInstanceRequest{Name: testInstance})
+		return err
+	}
+	wantCode(t, remove(), codes.FailedPrecondition)
+	_, err = e.instances().UpdateMaterializedView(e.ctx(), &btapb.UpdateMaterializedViewRequest{MaterializedView: &btapb.MaterializedView{Name: view}, UpdateMask: mask("deletion_protection")})
+	if err := errors.Join(err, remove()); err != nil {
+		t.Fatal(err)
+	}
+	if left := e.srv.db.Tables(engine.InternalTables); len(left) > 0 {
+		t.Errorf("the instance leaves %v", left)
+	}
+	_, err = e.instances().GetMaterializedView(e.ctx(), &btapb.GetMaterializedViewRequest{Name: view})
+	wantCode(t, err, codes.NotFound)
+}

@@ -1,11 +1,14 @@
 package emu
 
 import (
+	"context"
+
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/emu/internal/view"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -16,11 +19,33 @@ import (
 type target struct {
 	*engine.Table
 	view *view.View // nil for the whole table
+	// materialized is the name of the materialized view whose rows the table has, or "".
+	materialized string
+}
+
+// resource returns the name of the table or materialized view.
+func (t target) resource() string {
+	if t.materialized != "" {
+		return t.materialized
+	}
+	return t.Name
+}
+
+// scan scans the target as a cluster sees it. All clusters see the same rows of a materialized view.
+func (s *Server) scan(ctx context.Context, t target, at replica.At, o engine.ScanOptions) (replica.Scan, error) {
+	if t.materialized == "" {
+		return s.rows.Scan(ctx, t.Table, at, o)
+	}
+	in, err := s.db.Scan(ctx, t.Name, o)
+	if err != nil {
+		return nil, err
+	}
+	return replica.Stored(in), nil
 }
 
 // readTarget resolves the target of a read: exactly one of a table, an authorized view and a
-// materialized view. Materialized views are not implemented.
-func (s *Server) readTarget(table, authorizedView, materializedView string) (target, error) {
+// materialized view.
+func (s *Server) readTarget(ctx context.Context, table, authorizedView, materializedView string) (target, error) {
 	set := 0
 	for _, name := range []string{table, authorizedView, materializedView} {
 		if name != "" {
@@ -33,7 +58,7 @@ func (s *Server) readTarget(table, authorizedView, materializedView string) (tar
 	case authorizedView != "":
 		return s.viewTarget(authorizedView)
 	case materializedView != "":
-		return target{}, refusal.NotBuilt("Field materialized_view_name")
+		return s.materializedTarget(ctx, materializedView)
 	}
 	t, err := admin.FindTable(s.db, "table_name", table)
 	return target{Table: t}, err
@@ -41,7 +66,19 @@ func (s *Server) readTarget(table, authorizedView, materializedView string) (tar
 
 // writeTarget resolves the target of a write: a table or an authorized view.
 func (s *Server) writeTarget(table, authorizedView string) (target, error) {
-	return s.readTarget(table, authorizedView, "")
+	return s.readTarget(context.Background(), table, authorizedView, "")
+}
+
+// materializedTarget resolves a materialized view, whose rows then reflect earlier changes.
+func (s *Server) materializedTarget(ctx context.Context, name string) (target, error) {
+	if err := resname.CheckMaterializedView("materialized_view_name", name); err != nil {
+		return target{}, err
+	}
+	if err := admin.CheckInstance(s.db, resname.First(name, 4)); err != nil {
+		return target{}, err
+	}
+	t, err := s.views.Rows(ctx, name)
+	return target{Table: t, materialized: name}, err
 }
 
 // viewTarget resolves an authorized view.
@@ -86,7 +123,7 @@ func (t target) checkFamily(p *filter.Program) error {
 	case t.view != nil && !t.view.HoldsFamily(name):
 		return refusal.FamilyOutsideView(t.view.Name(), name)
 	case admin.LookUpFamily(t.Table, name) == nil:
-		return refusal.NoFamilyToRead(t.Name)
+		return refusal.NoFamilyToRead(t.resource())
 	}
 	return nil
 }

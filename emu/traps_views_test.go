@@ -368,7 +368,7 @@ func TestTrap142_Session(t *testing.T) {
 	ended(open(testTable, btpb.OpenAuthorizedViewRequest_PERMISSION_READ), codes.InvalidArgument)
 }
 
-// Materialized views cannot exist; their sessions are rejected by name.
+// Sessions on a view that does not exist, or that would write it, are rejected.
 func TestOpenMaterializedView(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")

@@ -184,13 +184,21 @@ func (c *catalog) all() iter.Seq[*table] {
 	}
 }
 
+// InternalTables begins the names of tables that the layer above keeps for itself, such as the rows
+// of views. Tables lists them only for a prefix that begins with it.
+const InternalTables = "internal:"
+
 // under returns the tables whose name starts with prefix, sorted by name.
 func (c *catalog) under(prefix string) []*Table {
-	return shownUnder(c.tables, prefix, func(t *table) *Table { return &t.def })
+	found := shownUnder(c.tables, prefix, func(t *table) *Table { return &t.def })
+	if strings.HasPrefix(prefix, InternalTables) {
+		return found
+	}
+	return slices.DeleteFunc(found, func(t *Table) bool { return strings.HasPrefix(t.Name, InternalTables) })
 }
 
-// shownUnder returns the shown form of the entries whose name starts with prefix, sorted by
-// name.
+// shownUnder applies shown to the entries whose name starts with prefix, and returns the results
+// sorted by name.
 func shownUnder[T, U any](byName map[string]T, prefix string, shown func(T) U) []U {
 	var names []string
 	for name := range byName {
@@ -449,8 +457,8 @@ func (d *DB) Table(name string) (*Table, error) {
 	return &t.def, nil
 }
 
-// Tables returns the tables whose names start with prefix, sorted by name. It returns nothing if
-// the store is closed.
+// Tables returns the tables whose names start with prefix, sorted by name, without InternalTables.
+// It returns nothing if the store is closed.
 func (d *DB) Tables(prefix string) []*Table {
 	if d.enter() != nil {
 		return nil

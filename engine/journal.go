@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -90,6 +91,7 @@ type journal struct {
 	keptMicros int64
 	flight     []flight
 	head       int
+	settled    chan struct{}     // closed when a number leaves flight; nil without a waiter
 	trimmed    map[uint32]uint64 // by table id: the last trimmed number
 	gaps       []journalGap
 	// restores counts the calls of Restore, which end readers.
@@ -132,6 +134,36 @@ func (d *DB) JournalLast() (number uint64, micros int64) {
 	return d.journal.number, d.journal.micros
 }
 
+// JournalSettled waits until no number up to the given one is in flight. Readers then reach every
+// record up to it that was kept.
+func (d *DB) JournalSettled(ctx context.Context, number uint64) error {
+	j := &d.journal
+	for {
+		if d.closed.Load() {
+			return ErrClosed
+		}
+		if err := d.failed(); err != nil {
+			return err
+		}
+		j.mu.Lock()
+		if j.frontier >= number {
+			j.mu.Unlock()
+			return nil
+		}
+		if j.settled == nil {
+			j.settled = make(chan struct{})
+		}
+		settled := j.settled
+		j.mu.Unlock()
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-d.life.Done():
+		}
+	}
+}
+
 // settle ends the flight of the numbers: their records are durable, or, if not kept,
 // discarded. A later call may still keep a number.
 func (j *journal) settle(kept bool, numbers ...uint64) {
@@ -147,6 +179,10 @@ func (j *journal) settle(kept bool, numbers ...uint64) {
 		} else if kept {
 			j.kept = max(j.kept, n)
 		}
+	}
+	if j.settled != nil {
+		close(j.settled)
+		j.settled = nil
 	}
 	for ; j.head < len(j.flight) && j.flight[j.head].done; j.head++ {
 		f := &j.flight[j.head]
@@ -170,7 +206,8 @@ func (j *journal) settle(kept bool, numbers ...uint64) {
 	}
 }
 
-// flightRoom is the spare capacity for numbers in flight.
+// flightRoom is the capacity that an empty j.flight may keep, and the number of finished entries at
+// its start that are not worth moving the others.
 const flightRoom = 256
 
 // end returns the position after all readable records, and the number of restores.

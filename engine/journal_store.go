@@ -104,8 +104,8 @@ func (j *journal) load(c *catalog) error {
 	return j.d.commit(b)
 }
 
-// loadOf raises state to the last record in the journal of t, and returns the last trimmed
-// number.
+// loadOf raises the counters in state to those of the last record in t's journal, and returns the
+// number of the last trimmed record.
 func (j *journal) loadOf(t *table, state *journalState) (trimmed uint64, err error) {
 	for _, term := range t.def.Journal {
 		state.Number = max(state.Number, term.Since)

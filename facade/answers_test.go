@@ -14,7 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// plainOptions are the options of answers.
+// plainOptions are the options with which the JSON package writes an answer as the server does.
 var plainOptions = json.JoinOptions(json.Deterministic(true), jsontext.EscapeForHTML(false))
 
 // TestEncodeResponse_Items compares the JSON that answers write themselves with the output of
@@ -46,7 +46,8 @@ func TestEncodeResponse_Items(t *testing.T) {
 	}
 }
 
-// TestEncodeResponse_Page is the same for a page, whose items are written one by one.
+// TestEncodeResponse_Page makes the same comparison for a page, whose items are written one by
+// one.
 func TestEncodeResponse_Page(t *testing.T) {
 	t.Parallel()
 	type page struct {

@@ -51,7 +51,8 @@ func awaitJobs(t *testing.T, s *Server) {
 	}
 }
 
-// orders reads a table of createOrders, and checks that its index agrees.
+// orders returns the attribute v of each item in a table that createOrders describes, by id. It
+// checks that the index by-v has the same items.
 func orders(t *testing.T, s *Server, table string) map[string]string {
 	t.Helper()
 	all := func(more string) map[string]string {
@@ -93,7 +94,7 @@ func restoreTo(at time.Time, target string) string {
 	return fmt.Sprintf(`{"SourceTableName": "orders", "TargetTableName": %q, "RestoreDateTime": %.3f}`, target, float64(at.UnixMilli())/1000)
 }
 
-// Acceptance 16: restores to each second of a random history equal the model.
+// A restore to any second of a random history has the items that the table had then.
 func TestRestoreTableToPointInTime_EachSecond(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -192,7 +193,8 @@ func isCode(err error, code string) bool {
 	return ok && e.Code == code
 }
 
-// A table with point-in-time recovery leaves a backup when it is deleted, for 35 days.
+// When a table with point-in-time recovery is deleted, the server makes a backup of it, and
+// keeps the backup for 35 days.
 func TestDeleteTable_LeavesASystemBackup(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -481,7 +483,7 @@ func TestBackups_TwoServers(t *testing.T) {
 	})
 }
 
-// For a table without copies, recovery adds no calls.
+// A request on a table without backups or point-in-time recovery makes no calls for them.
 func TestBackups_CostNothing(t *testing.T) {
 	t.Parallel()
 	conn := newCountingConn()
@@ -574,14 +576,16 @@ func restoresInMemory(t *testing.T, size memorySize) {
 	}
 }
 
-// bigtableDir is a variable with the folder of otherProcess's Bigtable, or inMemory.
+// bigtableDir is the environment variable that tells the process of otherProcess the folder of
+// its Bigtable, or inMemory.
 const (
 	bigtableDir = "TABLETOP_TEST_BIGTABLE_DIR"
 	inMemory    = "memory"
 )
 
-// otherProcess returns a connection to a Bigtable in another process, over a folder or
-// inMemory. Its memory does not count in the test's.
+// otherProcess returns a connection to a Bigtable in another process, which stores its data in
+// the folder dir, or in its memory if dir is inMemory. The test does not measure the memory of
+// that process.
 func otherProcess(t *testing.T, dir string) *grpc.ClientConn {
 	t.Helper()
 	self, err := os.Executable()
@@ -589,7 +593,7 @@ func otherProcess(t *testing.T, dir string) *grpc.ClientConn {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, "-test.run=^TestBackups_OtherProcess$")
-	cmd.Env, cmd.Stderr = append(os.Environ(), bigtableDir+"="+dir, "GOGC=1000"), os.Stderr // less garbage collection: its memory does not count
+	cmd.Env, cmd.Stderr = append(os.Environ(), bigtableDir+"="+dir, "GOGC=1000"), os.Stderr // less garbage collection: the test does not measure its memory
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -622,7 +626,8 @@ func otherProcess(t *testing.T, dir string) *grpc.ClientConn {
 	return conn
 }
 
-// TestBackups_OtherProcess is the Bigtable of otherProcess. It stops when its input ends.
+// TestBackups_OtherProcess serves the Bigtable of otherProcess. It stops when its standard input
+// ends.
 func TestBackups_OtherProcess(t *testing.T) {
 	dir := os.Getenv(bigtableDir)
 	if dir == "" {
@@ -649,8 +654,8 @@ func TestBackups_OtherProcess(t *testing.T) {
 	}
 }
 
-// A table that is being deleted can still be backed up, as on the service (7.2). The backup
-// has all items, and a backup of a deleted table does not wait for it.
+// CreateBackup accepts a table that is being deleted, as the service does. The backup has all
+// items, and CreateBackup does not wait for the deletion.
 func TestCreateBackup_OfATableThatGoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 )
 
-// bucketJobs returns the service of exports and imports of a store; ok is false without
-// buckets.
+// bucketJobs returns the service of exports, imports and bulk operations of a store. It
+// returns false if Options.Buckets is nil.
 func (o Options) bucketJobs(st *store.Store) (*bucketjobs.Service, bool) {
 	return bucketjobs.New(bucketjobs.Options{
 		Store: st, Buckets: o.Buckets, Region: o.Region, Account: o.AccountID, Now: o.Now, Random: o.random, Wording: o.wording,
@@ -18,7 +18,8 @@ func (o Options) bucketJobs(st *store.Store) (*bucketjobs.Service, bool) {
 	}), o.Buckets != nil
 }
 
-// throughBuckets calls an operation of exports and imports; without buckets it fails.
+// throughBuckets calls do with the service of exports, imports and bulk operations. Without
+// Options.Buckets it returns an UnknownOperationException.
 func throughBuckets[In, Out any](
 	ctx context.Context, s *Server, operation string, in *In, do func(*bucketjobs.Service, context.Context, *request.Validator, *In) (*Out, error),
 ) (*Out, error) {

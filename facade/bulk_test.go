@@ -145,7 +145,7 @@ func TestKilled_Bulk(t *testing.T) {
 	})
 }
 
-// Without buckets, the errors of the operations name them.
+// Without buckets, the error of each bulk operation names that operation.
 func TestBulk_NoBuckets(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -243,7 +243,8 @@ func TestBulk_HeldItems(t *testing.T) {
 	}
 }
 
-// An item that fits the mapping but meets the cells of another item fails alone.
+// Of the records of an object, only those fail whose items fit the mapping, but would be stored
+// in cells of another item.
 func TestBulk_OutsideMapping(t *testing.T) {
 	t.Parallel()
 	buckets := openBuckets(t, t.TempDir())
@@ -278,7 +279,7 @@ func TestBulk_OutsideMapping(t *testing.T) {
 	}
 }
 
-// savesKey reports whether a write saves the progress of a bulk operation at an object.
+// savesKey reports whether a write saves that a bulk operation is at the object key.
 func savesKey(write *btpb.CheckAndMutateRowRequest, key string) bool {
 	return slices.ContainsFunc(slices.Concat(write.GetTrueMutations(), write.GetFalseMutations()), func(m *btpb.Mutation) bool {
 		return strings.Contains(string(m.GetSetCell().GetValue()), `"Key":"`+key+`"`)

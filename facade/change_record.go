@@ -8,8 +8,8 @@ import (
 )
 
 // RecordOf returns the sequence number of the stream record that a cell of an item's row
-// holds. Each write adds such a cell, which holds the record until the record is in the
-// log. ok is false for every other cell.
+// holds. If the table has a log, each write adds such a cell, which holds the record until
+// the record is in the log. ok is false for every other cell.
 func RecordOf(family string, qualifier []byte) (sequence string, ok bool) {
 	at, ok := changelog.CellPosition(qualifier, nil)
 	return at.String(), ok && family == lens.FamilyState

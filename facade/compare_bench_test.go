@@ -30,8 +30,8 @@ func benchTable(b *testing.B, c *dynamodb.Client) (item map[string]types.Attribu
 	return item
 }
 
-// BenchmarkCompareGet and BenchmarkComparePut measure a request of the AWS SDK through a
-// port, the same in process, and the bare handler without the SDK.
+// BenchmarkCompareGet and BenchmarkComparePut measure the same request three times: from the AWS
+// SDK through a port, from the AWS SDK in process, and to the handler without the SDK.
 func BenchmarkCompareGet(b *testing.B) {
 	compareServers(b, "GetItem", `{"TableName":"bench","Key":{"PK":{"S":"p"}}}`,
 		func(b *testing.B, c *dynamodb.Client, item map[string]types.AttributeValue) {

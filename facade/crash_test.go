@@ -24,7 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
-// onDisk is a facade over a Bigtable with files.
+// onDisk is a facade over a Bigtable that stores its data in files.
 type onDisk struct {
 	*Server
 	clock *clock.Clock
@@ -68,7 +68,7 @@ func (o *onDisk) tables(t *testing.T) (defs []*tabledef.Table, items [][]attr.It
 	return defs, items
 }
 
-// Scan returns all items of a table, or of an index, in the order of their texts.
+// Scan returns all items of a table, or of an index, sorted by their texts.
 func (o *onDisk) Scan(t *testing.T, def *tabledef.Table, ix *tabledef.Index) (items []attr.Item) {
 	t.Helper()
 	for stored, err := range o.store.Scan(t.Context(), def, ix, 0, 1, nil) {
@@ -195,8 +195,8 @@ type bankCall struct{ operation, body string }
 
 // TestCrash crashes the disk under a facade before every operation that changes it, during a
 // script of writes, transactions and changes of tables. Acknowledged changes must be there,
-// pending ones completely or not at all, and the indexes must match the items. With seed 0
-// all unsynced data is lost, otherwise sometimes half of it.
+// pending ones completely or not at all, and the indexes must match the items. With seed 0, a
+// crash loses all unsynced data; with other seeds, sometimes only half of it.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(1)

@@ -25,8 +25,7 @@ func (hanging) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ..
 	return nil, ctx.Err()
 }
 
-// If a Bigtable hangs and there is a deadline, the start of an endpoint fails with an error
-// that says so.
+// If the Bigtable does not answer within Options.Deadline, New returns a btclient.DeadlineError.
 func TestDeadlines_BigtableThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// A value nested 63 levels or more moves a write of one item to the older layer, whose enums
-// precede the nesting; at 40 levels the layer of the region stays. TransactWriteItems reports
-// the first fault in the order of its actions. Recorded on the service on 2026-10-09
-// (deepRequests.test.ts).
+// The older layer checks a write of one item with a value nested 63 levels or more, and it checks
+// enums before the nesting; with 40 levels, the layer of the region checks the write.
+// TransactWriteItems reports the first fault in the order of its actions. Recorded on the service
+// on 2026-10-09 (deepRequests.test.ts).
 func TestRequests_Deep(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)

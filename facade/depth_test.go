@@ -25,8 +25,8 @@ import (
 
 const roundTrip = time.Millisecond
 
-// atDistance returns a Bigtable a millisecond away, which is reachable until end; zero means no
-// end. Calls arrive that much later.
+// atDistance returns a connection on which each call takes a round trip longer. After the time
+// end, calls fail; a nil or zero end means never.
 func atDistance(conn grpc.ClientConnInterface, end *time.Time) *intercept.Conn {
 	return intercept.New(conn, func(context.Context, any) error {
 		if time.Sleep(roundTrip); end != nil && !end.IsZero() && time.Now().After(*end) { // in the bubble's time
@@ -139,8 +139,8 @@ func depthTransactPut(n int, token string) func(string) string {
 	}
 }
 
-// TestDepth_Background counts the round trips of background work for 10 and for 90 items: it
-// runs concurrently.
+// TestDepth_Background counts the round trips of background work on 10 and on 90 items. They are
+// few, since the work on different items is concurrent.
 func TestDepth_Background(t *testing.T) {
 	t.Parallel()
 	const table = `{"TableName":"far","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"id","KeyType":"HASH"},{"AttributeName":"s","KeyType":"RANGE"}],
@@ -148,7 +148,7 @@ func TestDepth_Background(t *testing.T) {
 		"LocalSecondaryIndexes":[{"IndexName":"by-l","KeySchema":[{"AttributeName":"id","KeyType":"HASH"},{"AttributeName":"l","KeyType":"RANGE"}],"Projection":{"ProjectionType":"KEYS_ONLY"}}]}`
 	for name, c := range map[string]struct {
 		work func(t *testing.T, s *Server, now *clock.Clock)
-		want [2]int // at most
+		want [2]int // the most round trips, for 10 and for 90 items
 	}{
 		"expired items are deleted": {func(t *testing.T, s *Server, now *clock.Clock) {
 			t.Helper()
@@ -193,7 +193,8 @@ func TestDepth_Background(t *testing.T) {
 	}
 }
 
-// far runs do in a bubble, with an endpoint whose Bigtable is a millisecond away.
+// far calls do in a synctest bubble, with an endpoint whose calls to the Bigtable take a
+// millisecond.
 func far(t *testing.T, set func(*Options), do func(t *testing.T, s *Server, now *clock.Clock)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -392,8 +393,8 @@ func TestDepth_Spread(t *testing.T) {
 	})
 }
 
-// TestDepth_Recovery: the time of a start that finishes another process's transaction,
-// committed or not, does not grow with the number of its items.
+// TestDepth_Recovery: a start that finishes the transaction of another process, committed or
+// not, takes no longer for a transaction of more items.
 func TestDepth_Recovery(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -43,10 +43,10 @@ func foreignError(err error) *awserr.Error {
 	var unreadable *maperr.Error
 	if errors.As(err, &unreadable) {
 		// Another client wrote cells that the layout cannot read. A retry would read the
-		// same, so the answer names the row instead.
+		// same cells, so the error names the row and is not retried.
 		return awserr.Validation(awserr.MsgUnreadableRow, err)
 	}
-	switch status.Code(err) { //nolint:exhaustive // this server alone returns the others
+	switch status.Code(err) { //nolint:exhaustive // other codes are faults of this server
 	case codes.NotFound: // another client dropped the table of the rows, or all tables
 		if strings.Contains(err.Error(), "table "+store.CatalogTable) { // package btclient writes it so
 			return awserr.New(awserr.CodeServiceUnavailable, awserr.MsgServiceUnavailable,
@@ -65,7 +65,7 @@ func foreignError(err error) *awserr.Error {
 	return awserr.InternalServerError()
 }
 
-// inUseWord returns AWS's word for a table status that prevents changes.
+// inUseWord returns AWS's word for a table status other than ACTIVE, which prevents changes.
 func inUseWord(status string) string {
 	switch status {
 	case tabledef.StatusCreating:

@@ -85,7 +85,7 @@ func ExampleServer_ServeHTTP() {
 	// Output: {"Item":{"id":{"S":"0001"},"title":{"S":"Blue in Green"}}}
 }
 
-// One operation without HTTP, and the error of DynamoDB.
+// A call of one operation without HTTP, which returns the error of DynamoDB.
 func ExampleServer_Call() {
 	ctx := context.Background()
 	conn, closeBigtable := bigtable()
@@ -102,8 +102,8 @@ func ExampleServer_Call() {
 	// Output: ResourceNotFoundException
 }
 
-// bigtable returns the Bigtable of the endpoint: here one in this process. With
-// grpc.NewClient it is another emulator, or Cloud Bigtable.
+// bigtable returns a connection to the Bigtable of the endpoint, here an emulator in this
+// process. Use grpc.NewClient to connect to another emulator, or to Cloud Bigtable.
 func bigtable() (conn grpc.ClientConnInterface, closeAll func()) {
 	db, err := engine.Open(engine.Options{})
 	must(err)

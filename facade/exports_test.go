@@ -28,7 +28,7 @@ import (
 type exporting struct {
 	*Server
 	now *clock.Clock
-	dir string // of buckets
+	dir string // with a folder for each bucket
 }
 
 func newExporting(t *testing.T, change ...func(*Options)) *exporting {
@@ -56,7 +56,8 @@ func TestExports_NoBuckets(t *testing.T) {
 	}
 }
 
-// export exports with further members of the request, and returns the description.
+// export exports the table and returns the description of the export; more are further members
+// of the request.
 func (e *exporting) export(t *testing.T, more string) (d struct {
 	ExportArn, ExportStatus, ExportManifest, FailureCode, FailureMessage string
 	ItemCount, BilledSizeBytes                                           int64
@@ -121,8 +122,8 @@ func same(t *testing.T, what string, got, want map[string]string) {
 	}
 }
 
-// A full export plus the following incremental ones equal the table at each of their ends,
-// and the migration's own reader accepts them unchanged.
+// A full export and the incremental ones after it have the items that the table had at the end
+// of each, and the migration's reader accepts their files unchanged.
 func TestExports_RoundTrip(t *testing.T) {
 	t.Parallel()
 	e := newExporting(t)
@@ -164,9 +165,9 @@ func TestExports_RoundTrip(t *testing.T) {
 	}
 }
 
-// An incremental export includes its first moment and excludes its last, even on a clock that
-// does not move. The full export before it includes the first moment, too: a migration reads
-// both.
+// An incremental export includes writes at its start and excludes those at its end, even on a
+// clock that does not move. A full export of the same time includes some of the writes at that
+// time, too: a migration reads both exports.
 func TestExports_HalfOpen(t *testing.T) {
 	t.Parallel()
 	e := newExporting(t)
@@ -246,7 +247,8 @@ func TestExports_AtTime(t *testing.T) {
 	}
 }
 
-// The options of an export shape its lines: Ion, filters, views.
+// The options of an export determine its lines: their format, which changes they have, and which
+// images.
 func TestExports_Lines(t *testing.T) {
 	t.Parallel()
 	e := newExporting(t)
@@ -363,7 +365,7 @@ func TestExports_Restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := exported[strings.LastIndexByte(exported, '/')+1:]
-	if _, err := buckets.Stat("bucket/out/AWSDynamoDB/" + id); err != nil { // it was not done in time, so its remains belong to no export
+	if _, err := buckets.Stat("bucket/out/AWSDynamoDB/" + id); err != nil { // the export did not end in time, so its files belong to no export
 		writeObject(t, buckets, "bucket/out/AWSDynamoDB/."+id+"/data/left.json.gz", "left")
 	}
 	next := newTestServer(t, keep, func(o *Options) { o.Now, o.Buckets = e.now.Now, buckets })

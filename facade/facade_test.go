@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 // testTime is the start time of every test.
 var testTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// newTestServer returns a facade over its own Bigtable, see peer.Bigtable. Time does not move
-// and the random source is seeded. change may adjust the options.
+// newTestServer returns a facade with a Bigtable of its own, from peer.Bigtable. Its clock does
+// not move, and its random numbers are the same in each run. change may change the options.
 func newTestServer(tb testing.TB, change ...func(*Options)) *Server {
 	tb.Helper()
 	now := clock.NewFrozen(testTime)
@@ -90,19 +90,19 @@ func must(tb testing.TB, s *Server, operation, body string) string {
 // TestOperations runs testdata/operations/<operation>/*: each directive is the name of an
 // operation, its input the request, its output the answer. Arguments:
 //
-//	row=N     the row of testdata/messages.tsv that the case shows
+//	row=N     the row of testdata/messages.tsv whose text the case shows
 //	profile=NAME
 //	          the wording of a region, or the older one: classic
 //	profile=both
 //	          the default and the older wording: one answer where they are the same
 //	unconfirmed
-//	          the text is only believed: a single source has it
+//	          the text has a single source, which is not AWS
 //	repeat=N  in the input, «pad» stands for N letters a
 //	quiet     print "ok" instead of an answer without error
 //	keep=NAME the members of this name are printed as «NAME», which stands for the last
 //	          of them in later inputs
-//	meanwhile the input is that of a TransactWriteItems, a line "meanwhile",
-//	          and a request that runs before the transaction is committed
+//	meanwhile the input is a TransactWriteItems, a line "meanwhile", and a
+//	          request that runs before the transaction is committed
 //
 // Each file has its own server. Other directives:
 //
@@ -195,7 +195,7 @@ func (f *operationFile) open(t *testing.T, change func(*Options)) {
 	f.classic = inRegion(t, f.server, MessagesClassic)
 }
 
-// inRegion returns a server over the store of s with the wording of a region.
+// inRegion returns a server with the store of s and the wording of a region.
 func inRegion(tb testing.TB, s *Server, region MessageProfile) *Server {
 	tb.Helper()
 	other := &Server{opts: s.opts, store: s.store, pages: s.pages, throttle: s.throttle}
@@ -307,8 +307,8 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 	return shown
 }
 
-// keep stores the last member of this name in an answer, which must be a string, and returns
-// the answer with «name» in its places.
+// keep stores the last string of the members called name in an answer, and returns the answer
+// with «name» instead of each of these strings.
 func (f *operationFile) keep(name string, answer []byte) []byte {
 	member := regexp.MustCompile(`("` + name + `":)"((?:[^"\\]|\\.)*)"`)
 	for _, found := range member.FindAllSubmatch(answer, -1) {

@@ -27,7 +27,7 @@ const createCounted = `{"TableName": "counted", "BillingMode": "PAY_PER_REQUEST"
 	"GlobalSecondaryIndexes": [{"IndexName": "by-g", "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}], "Projection": {"ProjectionType": "KEYS_ONLY"}}],
 	"LocalSecondaryIndexes": [{"IndexName": "local", "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "g", "KeyType": "RANGE"}], "Projection": {"ProjectionType": "ALL"}}]}`
 
-// counted returns an item of the table counted, with a value of valueBytes.
+// counted returns an item of the table counted, whose attribute v has valueBytes bytes.
 func counted(pk string, more string, valueBytes int) string {
 	return `{"pk": {"S": "` + pk + `"}, "sk": {"N": "1"}, "v": {"S": "` + strings.Repeat("v", valueBytes) + `"}` + more + `}`
 }
@@ -283,7 +283,7 @@ func TestSizes_LargeTables(t *testing.T) {
 	want("small again", again, 4)
 }
 
-// Writes of another process appear in the counts of a small table a second later.
+// The counts of a small table include the writes of another process a second later.
 func TestSizes_OtherProcesses(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -301,8 +301,8 @@ func TestSizes_OtherProcesses(t *testing.T) {
 	}
 }
 
-// A table with an unreadable item is described with its last counts. A large one is not
-// counted again within a minute.
+// The description of a table with an unreadable item has the last counts. The server does not
+// count a large table with such an item again within a minute.
 func TestSizes_Unreadable(t *testing.T) {
 	t.Parallel()
 	for name, items := range map[string]int{"small": 2, "large": 8} {
@@ -346,8 +346,9 @@ func TestSizes_Unreadable(t *testing.T) {
 	}
 }
 
-// If the items are large together, their keys are counted; deleted items and those of a
-// pending transaction count as in a Scan. Their size is estimated.
+// In a table whose items are large together, the server reads only keys to count items, and
+// estimates their size. It counts deleted items, and those of a pending transaction, as a Scan
+// does.
 func TestSizes_KeysAlone(t *testing.T) {
 	t.Parallel()
 	reads, conn := newReadsConn(), &intercept.Conn{}

@@ -106,8 +106,8 @@ func TestValidation_ValuesOfTwoTypes(t *testing.T) {
 	runFaults(t, cases)
 }
 
-// A list or map element that is not a structure has another text than a member that is not
-// one, and classes have the model's names.
+// The text about a list or map element that should be a structure differs from the text about
+// such a member. Texts about collections have the class names of the model.
 func TestValues_StructuresThatAreNone(t *testing.T) {
 	t.Parallel()
 	const (
@@ -186,8 +186,8 @@ func TestValues_StructuresThatAreNone(t *testing.T) {
 	runFaults(t, cases)
 }
 
-// The texts of conditions that keys do not support, from three sources. For three conditions
-// on a key of two attributes, the newest recording of the service differs.
+// The texts about conditions that keys do not support come from three sources. The newest
+// recording of the service has other texts for three conditions on a key of two attributes.
 func TestLimits_KeyConditions(t *testing.T) {
 	t.Parallel()
 	const (
@@ -225,7 +225,7 @@ func TestLimits_SumsOfTooManyDigits(t *testing.T) {
 	}
 	checkFaults(t, s, classic, append(cases,
 		faultCase{operation: "UpdateItem", request: `{"TableName": "plain", "Key": {"id": {"S": "A"}}, "AttributeUpdates": {"n": {"Action": "ADD", "Value": {"N": "1"}}}}`, want: overflow},
-		// A number in the request has its own text.
+		// The text about a number in the request differs.
 		faultCase{operation: "PutItem", request: `{"TableName": "plain", "Item": {"id": {"S": "A"}, "n": {"N": "` + strings.Repeat("1", 39) + `"}}}`, want: "Attempting to store more than 38 significant digits in a Number", enveloped: true}))
 }
 
@@ -240,8 +240,8 @@ func TestLimits_TransactionPayload(t *testing.T) {
 	})
 }
 
-// What is wrong with Select has the newer prefix: captured on the service on 2026-09-28.
-// The text for COUNT is that of both layers: verified on the service on 2026-06-23.
+// The texts about a wrong Select have the newer prefix, as captured on the service on 2026-09-28.
+// The text about COUNT is the same in both layers, as verified on the service on 2026-06-23.
 func TestRequests_SelectOfScan(t *testing.T) {
 	t.Parallel()
 	var cases []faultCase
@@ -259,9 +259,9 @@ func TestRequests_SelectOfScan(t *testing.T) {
 	runFaults(t, cases)
 }
 
-// An empty set among the values of an update has the text of any other invalid value, without
-// its placeholder: verified on the service on 2026-08-22. The text with the placeholder is
-// the older wording, without prefix.
+// The text about an empty set among the values of an update is that about any other invalid
+// value, without the placeholder, as verified on the service on 2026-08-22. The text with the
+// placeholder is the older wording, without prefix.
 func TestValues_EmptySetInExpressionValues(t *testing.T) {
 	t.Parallel()
 	var cases []faultCase
@@ -273,14 +273,14 @@ func TestValues_EmptySetInExpressionValues(t *testing.T) {
 		values := `"ExpressionAttributeValues": {":one": ` + c.value + `}`
 		cases = append(cases,
 			faultCase{operation: "UpdateItem", request: `{"TableName": "plain", "Key": {"id": {"S": "A"}}, "UpdateExpression": "ADD x :one", ` + values + `}`, want: c.want, enveloped: true, classic: older},
-			// No recording of these is known; they have the layer of UpdateItem's values.
+			// We know no recording of these; their texts are those of the layer of UpdateItem.
 			faultCase{operation: "DeleteItem", request: `{"TableName": "plain", "Key": {"id": {"S": "A"}}, "ConditionExpression": "x = :one", ` + values + `}`, want: c.want, enveloped: true, classic: older})
 	}
 	runFaults(t, cases)
 }
 
-// Faults of values in AttributeUpdates have the prefix of all values of an UpdateItem:
-// recorded on the service on 2026-10-09.
+// The texts about values in AttributeUpdates have the same prefix as those about other values of
+// an UpdateItem, as recorded on the service on 2026-10-09.
 func TestValuesOfAttributeUpdates(t *testing.T) {
 	t.Parallel()
 	var cases []faultCase
@@ -294,7 +294,7 @@ func TestValuesOfAttributeUpdates(t *testing.T) {
 	runFaults(t, cases)
 }
 
-// Values of placeholders are checked after the form of all placeholders.
+// The form of all placeholders is checked before the value of any.
 func TestValidation_FormOfPlaceholders(t *testing.T) {
 	t.Parallel()
 	runFaults(t, []faultCase{
@@ -403,8 +403,8 @@ func TestValidation_StartKeyByAttribute(t *testing.T) {
 	runFaults(t, cases)
 }
 
-// A start key of another segment is reported before paths below keys: recorded on AWS by a
-// suite.
+// The error for a start key of another segment comes before that for paths below keys, as a
+// suite recorded on AWS.
 func TestValidation_SegmentBeforePaths(t *testing.T) {
 	t.Parallel()
 	const key = `{"a": {"S": "A"}, "b": {"S": "B"}}`
@@ -453,9 +453,9 @@ func TestValidation_TenConstraints(t *testing.T) {
 	}
 }
 
-// Since November 2025 the key of a global index can have several HASH attributes. So their
-// order is checked before the projection, as for any key, but a second one is accepted; in a
-// local index it is rejected, before its projection.
+// Since November 2025 the key of a global index can have several HASH attributes. So a second
+// one is accepted, and the order of the key is checked before the projection, as for any key. In
+// a local index a second HASH attribute is rejected, before the projection is checked.
 func TestValidation_SecondKeyBeforeProjection(t *testing.T) {
 	t.Parallel()
 	create := func(member string) string {

@@ -15,7 +15,7 @@ type faultCase struct {
 	operation, request string
 	// want is the answer, or the message of a ValidationException.
 	want string
-	// enveloped: the newer wording has a prefix before want.
+	// enveloped reports whether the newer wording has the prefix envelope before want.
 	enveloped bool
 	// classic is the older wording, "" if it is the same.
 	classic string
@@ -76,7 +76,7 @@ func checkFaults(t *testing.T, current, classic *Server, cases []faultCase) {
 	}
 }
 
-// A new item has its key attributes, which an update can read, as on AWS and DynamoDB Local.
+// An update that creates an item can read its key attributes, as on AWS and DynamoDB Local.
 func TestUpdateItem_UpdateReadsKeyOfNewItem(t *testing.T) {
 	t.Parallel()
 	s, _ := faultServers(t)
@@ -128,8 +128,8 @@ func TestUpdateItem_UpdateReadsKeyOfNewItem(t *testing.T) {
 	}
 }
 
-// KeyConditions can be combined with the expressions of a query, except its own. The text
-// names other parameters in the service's order.
+// A query can have KeyConditions and expressions, except a KeyConditionExpression. The text
+// about other parameters beside expressions names them in the service's order.
 func TestQuery_KeyConditionsBesideExpressions(t *testing.T) {
 	t.Parallel()
 	s, classic := faultServers(t)
@@ -161,9 +161,9 @@ func TestQuery_KeyConditionsBesideExpressions(t *testing.T) {
 	})
 }
 
-// TestLegacy_KeyConditionsBesideExpressions is D2 with the requests of HashiCorp Vault's
-// backend and guregu/dynamo: KeyConditions with an operator on the sort key, also on an
-// index.
+// TestLegacy_KeyConditionsBesideExpressions sends the requests of HashiCorp Vault's backend and
+// of guregu/dynamo: KeyConditions with an operator on the sort key of the table or of an index,
+// beside expressions.
 func TestLegacy_KeyConditionsBesideExpressions(t *testing.T) {
 	t.Parallel()
 	s, classic := faultServers(t)
@@ -220,8 +220,8 @@ func TestLegacyConditionsHaveNoLimits(t *testing.T) {
 	}
 }
 
-// Texts about parameters from before expressions never name a placeholder. The cases have an
-// invalid name in each place.
+// Texts about parameters from before expressions never name a placeholder. Each case has an
+// invalid name in another place.
 func TestLegacyTextsNameNoPlaceholders(t *testing.T) {
 	t.Parallel()
 	const (
@@ -388,7 +388,7 @@ func TestUpdateItem_PathsBelowKeys(t *testing.T) {
 			faultCase{operation: "UpdateItem", request: `{"TableName": "fault", "Key": {` + item + `}, "UpdateExpression": "REMOVE ` + c.path + `"}`, want: update})
 	}
 	runFaults(t, append(cases,
-		// Of the two, the changed path comes first.
+		// Of two invalid paths, the error is about the one that the update changes.
 		faultCase{operation: "UpdateItem", request: `{"TableName": "fault", "Key": {` + item + `}, "UpdateExpression": "SET a = a.b + a[1]"}`, want: fmt.Sprintf(ofTheKey, "a")}))
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// A client with endpoint discovery stays at the endpoint, and so does a reader of the health
-// text.
+// The answers for endpoint discovery, and the text of the health check, name the server's own
+// endpoint.
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -135,9 +135,9 @@ func TestBody_NoBody(t *testing.T) {
 	}
 }
 
-// Answers to requests without, or with another, content type. A request without type and body
-// counts as JSON; with a body it is 404 as before: both are in dynalite's tests of
-// connections, recorded on AWS.
+// A request without content type and without body is treated as JSON. A request with another
+// content type, or with a body but no content type, gets the status 404. Both are recorded on
+// AWS, in dynalite's tests of connections.
 func TestHTTP_ContentTypes(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -174,8 +174,8 @@ func TestHTTP_ContentTypes(t *testing.T) {
 	}
 }
 
-// A page may read the headers of a preflight's answer; without an origin there are no CORS
-// headers.
+// The CORS headers let a web page read the headers of an answer. An answer to a request without
+// Origin has no CORS headers.
 func TestHTTP_ExposedHeaders(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)

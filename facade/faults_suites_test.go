@@ -56,9 +56,9 @@ func TestExpressions_RedundantParentheses(t *testing.T) {
 	runFaults(t, cases)
 }
 
-// Too long a condition, filter or key condition shows its size in both wordings, an update or
-// projection in neither: recorded on AWS in 2023, 2025 and October 2026, and on DynamoDB
-// Local.
+// The text about a condition, filter or key condition that is too long shows its size in both
+// wordings, and that about an update or projection in neither. This was recorded on AWS in 2023,
+// 2025 and October 2026, and on DynamoDB Local.
 func TestLimits_ExpressionSize(t *testing.T) {
 	t.Parallel()
 	const tooLong = "Expression size has exceeded the maximum allowed size;"
@@ -93,9 +93,10 @@ func TestBatchWriteItem_BatchWriteElements(t *testing.T) {
 	})
 }
 
-// A wrong type for a key attribute of an index: if the expression shows it, the error comes
-// before the condition and before paths below keys; if the value comes from the item, the
-// text differs. Recorded on AWS by a suite; AWS's reference also lists the second text.
+// A value has the wrong type for a key attribute of an index. If the type is clear from the
+// expression, the error comes before the condition is checked, and before paths below keys; if
+// the value comes from the item, the text differs. A suite recorded both on AWS, and AWS's
+// reference also lists the second text.
 func TestIndexes_TypesOfIndexKeys(t *testing.T) {
 	t.Parallel()
 	const (
@@ -134,8 +135,8 @@ func TestIndexes_TypesOfIndexKeys(t *testing.T) {
 	})
 }
 
-// A query of a table without sort key cannot continue after the one item: the newer wording
-// shows the key, as recorded on AWS in November 2025.
+// A query of a table without sort key rejects a start key, since there is at most one item. The
+// newer wording shows the key, as recorded on AWS in November 2025.
 func TestQuery_StartKeyOfOneItem(t *testing.T) {
 	t.Parallel()
 	const single = "The query can return at most one row and cannot be restarted"

@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// refuses calls an operation in both wordings; each must reject it with a text.
+// refuses calls an operation in both wordings, and checks that it is rejected with the text want.
 func refuses(tb testing.TB, s *Server, operation, body, want string) {
 	tb.Helper()
 	classic := inRegion(tb, s, MessagesClassic)
@@ -23,7 +23,7 @@ func refuses(tb testing.TB, s *Server, operation, body, want string) {
 	}
 }
 
-// addIndex returns an UpdateTable that adds an index on an attribute.
+// addIndex returns the body of an UpdateTable that adds an index on an attribute.
 func addIndex(table, name, kind string) string {
 	return `{"TableName": "` + table + `", "AttributeDefinitions": [{"AttributeName": "` + name + `", "AttributeType": "` + kind + `"}],
 		"GlobalSecondaryIndexUpdates": [{"Create": {"IndexName": "by-` + name + `-` + kind + `", "KeySchema": [{"AttributeName": "` + name + `", "KeyType": "HASH"}], "Projection": {"ProjectionType": "ALL"}}}]}`
@@ -50,7 +50,7 @@ func TestUpdateTable_AttributesKeepTheirTypes(t *testing.T) {
 	must(t, s, "UpdateTable", addIndex("plain", "g", "N"))
 }
 
-// AWS's rules for tags: all of a request or none.
+// Tags follow the rules of AWS. A request changes all of its tags or none.
 func TestTags(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -144,8 +144,8 @@ func TestTables_TableNotFoundException(t *testing.T) {
 	}
 }
 
-// The times of the last increase and decrease of throughput, and the number of decreases on
-// this day.
+// A description has the times of the last increase and decrease of throughput, and the number of
+// decreases on the current day.
 func TestUpdateTable_ThroughputHistory(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -298,7 +298,7 @@ func TestCreateTable_DuplicateDefinitions(t *testing.T) {
 		"GlobalSecondaryIndexes": [{"IndexName": "by-ik", "KeySchema": [{"AttributeName": "ik", "KeyType": "HASH"}], "Projection": {"ProjectionType": "ALL"}}]}`, "ValidationException: Attribute Name is duplicated: ik")
 }
 
-// AWS's texts about tables.
+// The texts about limits of tables are those of AWS.
 func TestLimits_Tables(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)

@@ -22,7 +22,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 )
 
-// follow notes that a migration follows into a Bigtable table, as its follower does.
+// follow writes into a Bigtable table, as the follower of a migration does, that the table
+// follows another one.
 func follow(tb testing.TB, bt *btclient.Client, table string) {
 	tb.Helper()
 	if _, err := bt.EnsureTable(tb.Context(), layout.SchemaTable, []layout.Family{{Name: layout.SchemaFamily, GC: layout.GC{Versions: 1}}}, nil); err != nil {
@@ -36,7 +37,7 @@ func follow(tb testing.TB, bt *btclient.Client, table string) {
 	}
 }
 
-// unfollow removes the note of follow.
+// unfollow removes what follow wrote.
 func unfollow(tb testing.TB, bt *btclient.Client, table string) {
 	tb.Helper()
 	err := bt.MutateRow(tb.Context(), layout.SchemaTable, layout.SchemaRowPrefix(table), []*btpb.Mutation{btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn), 0, 0)})
@@ -45,7 +46,7 @@ func unfollow(tb testing.TB, bt *btclient.Client, table string) {
 	}
 }
 
-// noteLoad notes a load by a mapping, as the migration does.
+// noteLoad writes the schema rows of a mapping, as a migration does when it loads its tables.
 func noteLoad(tb testing.TB, bt *btclient.Client, m *layout.Mapping) {
 	tb.Helper()
 	rows, err := m.SchemaRows(testTime.UnixMicro())
@@ -100,7 +101,7 @@ func (s *recordedStream) SendMsg(m any) error {
 	return s.ClientStream.SendMsg(m)
 }
 
-// take returns the calls since the last take.
+// take returns the calls since the last call of take.
 func (c *recordedCalls) take() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,8 +133,8 @@ var itemWrites = [][2]string{
 }
 
 // TestFollowed: an endpoint refuses all writes of items in a table that follows another one,
-// whether the migration began before its start or after, and reads them. The end of the migration
-// ends that at once.
+// whether the migration began before the start of the endpoint or after, and accepts reads. When
+// the migration has ended, it accepts writes at once.
 func TestFollowed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ loaded, early bool }{
@@ -310,8 +311,9 @@ func TestFollowed_TimeToLive(t *testing.T) {
 	}
 }
 
-// TestFollowed_Calls: a table without a migration costs no call: none without a mapping; with one,
-// a look once a second until a load is found, and one note of the first write after a load.
+// TestFollowed_Calls counts the calls that migrations cost. A table without a mapping costs none.
+// For one with a mapping, the endpoint looks once a second for a load until it finds one, and
+// notes the first write after the load once.
 func TestFollowed_Calls(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)

@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 )
 
-// open opens the store of a catalog, and resumes its jobs.
+// open opens the store of a catalog, and resumes its jobs and its deliveries to Kinesis.
 func (o Options) open(ctx context.Context, catalog string) (*store.Store, error) {
 	st, err := store.Open(ctx, o.store(catalog))
 	if err != nil {
@@ -35,8 +35,8 @@ func (o Options) jobKinds(st *store.Store) (kinds []jobs.Kind) {
 	return append(kinds, backups.Kinds(st)...)
 }
 
-// deliveries returns the worker that delivers the changes of a store's tables to Kinesis; nil
-// without a sink.
+// deliveries returns the worker that delivers the changes of a store's tables to Kinesis. It
+// returns nil if the options name no target.
 func (o Options) deliveries(st *store.Store) *kinesis.Worker {
 	if o.sink == nil {
 		return nil
@@ -44,7 +44,8 @@ func (o Options) deliveries(st *store.Store) *kinesis.Worker {
 	return &kinesis.Worker{Store: st, Sink: o.sink, Now: o.Now, Wall: o.wall, Logger: o.Logger, Most: o.maxTables}
 }
 
-// openSink opens the target of Kinesis deliveries.
+// openSink opens the target of Kinesis deliveries that the options name, and sets sink. An
+// error is an *OptionError.
 func (o *Options) openSink() (err error) {
 	o.sink, err = kinesis.OpenSink(o.KinesisEndpoint, o.KinesisDir, o.Region, o.wall)
 	switch {

@@ -32,16 +32,16 @@ import (
 // cutConn is the connection of a process that is killed at a call.
 type cutConn struct {
 	grpc.ClientConnInterface
-	done bool          // the last call is executed, but its answer is lost
+	done bool          // whether the last call is executed; its answer is lost in any case
 	cut  chan struct{} // closed when the process has ended
 
 	mu    sync.Mutex
 	armed bool
-	left  int // calls until the end
+	left  int // calls that are answered before the process ends
 	ended bool
 }
 
-// begin reports whether a call is made, and whether it is answered.
+// begin reports whether the next call is made, and whether it is answered.
 func (c *cutConn) begin() (made, answered bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,7 @@ func (c *cutConn) begin() (made, answered bool) {
 	return c.done, false
 }
 
-// arm lets the process end at the left-th call from now on.
+// arm ends the process at the call after the next left calls.
 func (c *cutConn) arm(left int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *cutConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	return cutStream{stream}, nil
 }
 
-// cutStream loses the answer to an executed call.
+// cutStream is the stream of a call that is executed, and whose answer is lost.
 type cutStream struct{ grpc.ClientStream }
 
 func (s cutStream) RecvMsg(m any) error {
@@ -108,14 +108,15 @@ func (s cutStream) RecvMsg(m any) error {
 	}
 }
 
-// crashed is a script that is cut off, with its conditions.
+// crashed is a script for a server that is killed in the middle, with checks of the server after
+// it.
 type crashed struct {
 	kind string // of the jobs
-	// prepare runs first. do gets its result, may end at any call, and returns the
-	// acknowledged part.
+	// prepare runs first. do gets its result and returns what was acknowledged; the process may
+	// be killed at any call of do.
 	prepare func(t *testing.T, s *Server) (given string)
 	do      func(t *testing.T, s *Server, given string) (acknowledged string, err error)
-	// resume, if set, runs on the next server before its jobs end.
+	// resume, unless nil, runs on the next server before its jobs end.
 	resume func(t *testing.T, s *Server)
 	// check checks the next server after its jobs have ended.
 	check func(t *testing.T, s *Server, acknowledged string)
@@ -133,8 +134,8 @@ func jobsOf(t *testing.T, s *Server, kind string) (all []jobs.Job) {
 	return all
 }
 
-// endJobs waits until no job of a kind runs, including those of a dead process, whose leases
-// end in the bubble's time.
+// endJobs waits until no job of a kind runs, not even one of a process that was killed. The
+// leases of such jobs end in the time of the synctest bubble.
 func endJobs(t *testing.T, s *Server, kind string) {
 	t.Helper()
 	running := func(j jobs.Job) bool { return j.State == jobs.Running }
@@ -143,7 +144,8 @@ func endJobs(t *testing.T, s *Server, kind string) {
 	}
 }
 
-// crashAt runs a script up to a call in a bubble, and reports whether it ended before.
+// crashAt runs a script in a synctest bubble, and kills its process after step calls; done is
+// that of cutConn. It reports whether the script ended before.
 func crashAt(t *testing.T, c crashed, step int, done bool) (whole bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { whole = crashInBubbleAt(t, c, step, done) })
@@ -178,7 +180,7 @@ func crashInBubbleAt(t *testing.T, c crashed, step int, done bool) (whole bool) 
 		case <-ctx.Done():
 		}
 	}()
-	_ = s.store.Jobs.Wait(ctx, c.kind) // the wait may be in vain
+	_ = s.store.Jobs.Wait(ctx, c.kind) // the process may be killed meanwhile
 	select {
 	case <-cut.cut:
 	default:
@@ -206,11 +208,12 @@ func crashInBubbleAt(t *testing.T, c crashed, step int, done bool) (whole bool) 
 	return whole
 }
 
-// crashEverywhereIn runs a script up to each of its calls. With all, it tries each last call
-// both executed and lost; otherwise it alternates.
+// crashEverywhereIn runs a script once for each of its calls, and kills the process at that call.
+// If all is set, it does so twice for each call, which is executed once and lost once; otherwise
+// it alternates.
 func crashEverywhereIn(t *testing.T, all bool, c crashed) {
 	t.Helper()
-	const most = 1000 // limit of a script's calls
+	const most = 1000 // calls of a script
 	for done, name := range map[bool]string{false: "not sent", true: "answer lost"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -247,8 +250,8 @@ func manyOrders(t *testing.T, s *Server, n int) map[string]string {
 	return model
 }
 
-// unlogged checks that a table records nothing, and that jobs left nothing behind: tables is
-// the expected number of Bigtable tables without its log.
+// unlogged checks that a table has no log, and that jobs left nothing behind: tables is the
+// number of Bigtable tables that should exist besides those of logs.
 func unlogged(t *testing.T, s *Server, table string, tables int) {
 	t.Helper()
 	def, err := s.store.TableNow(t.Context(), table)
@@ -378,7 +381,7 @@ func TestKilled_RestoreFromBackup(t *testing.T) {
 	})
 }
 
-// The same for RestoreTableToPointInTime.
+// RestoreTableToPointInTime, killed at any call: the table exists completely or not at all.
 func TestKilled_RestoreToTime(t *testing.T) {
 	t.Parallel()
 	const items = 5
@@ -408,7 +411,8 @@ func TestKilled_RestoreToTime(t *testing.T) {
 	})
 }
 
-// The same for ImportTable; writes to the ACTIVE table stay.
+// ImportTable, killed at any call: the table exists completely or not at all, and the items that
+// clients write once it is ACTIVE stay.
 func TestKilled_Import(t *testing.T) {
 	t.Parallel()
 	definition := strings.Replace(createOrders, `"orders"`, `"again"`, 1)
@@ -460,7 +464,8 @@ func TestKilled_Import(t *testing.T) {
 	})
 }
 
-// The same for ExportTableToPointInTime: a visible folder is complete.
+// ExportTableToPointInTime, killed at any call: the folder of an export is complete once it is
+// visible.
 func TestKilled_Export(t *testing.T) {
 	t.Parallel()
 	const items = 5
@@ -592,8 +597,8 @@ func checkDelivered(t *testing.T, s *Server, acknowledged string) {
 	checkChanges(t, got, items, made)
 }
 
-// An import whose result was not saved runs again, and keeps the clients' writes to the table
-// that was ACTIVE by then.
+// An import whose result could not be saved runs again. If the table was ACTIVE already, the
+// writes of clients stay.
 func TestImport_AgainBehindClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

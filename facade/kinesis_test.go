@@ -28,8 +28,9 @@ type fakeKinesis struct {
 	mu   sync.Mutex
 	got  []string // data, in order
 	keys map[string]string
-	// fail returns the fate of a call: "" for none, "lose" its answer, "refuse" it, "some" of
-	// its records, "hang".
+	// fail returns what happens to a call: "" if it succeeds, "lose" if its answer is lost,
+	// "refuse" if it is refused, "some" if some of its records are refused, or "hang" if it is
+	// not answered.
 	fail func() string
 	more chan struct{} // closed when got grows
 }
@@ -88,7 +89,7 @@ func (k *fakeKinesis) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"FailedRecordCount": failed, "Records": answers})
 }
 
-// wait waits until a number of records have arrived.
+// wait waits until n records have arrived.
 func (k *fakeKinesis) wait(t *testing.T, n int) {
 	t.Helper()
 	for {
@@ -161,8 +162,8 @@ func (s *Server) deliveriesEnded(t *testing.T) {
 	}
 }
 
-// Acceptance point 21: an endpoint that fails one of five calls, loses answers and accepts
-// only parts of others gets each change at least once, those of an item in order.
+// A Kinesis endpoint that fails one of five calls, loses answers, and accepts only some records
+// of other calls gets each change at least once, and those of an item in order.
 func TestKinesis_Endpoint(t *testing.T) {
 	t.Parallel()
 	k, random := newFakeKinesis(t), rand.New(rand.NewPCG(1, 2)) //nolint:gosec // of a test
@@ -192,7 +193,7 @@ func TestKinesis_Endpoint(t *testing.T) {
 	checkChanges(t, k.got, items, changes)
 }
 
-// A destination whose stream does not exist fails; the log is then off.
+// A destination whose stream does not exist fails. The table then has no log.
 func TestKinesis_NoStream(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, func(o *Options) { o.KinesisEndpoint = newFakeKinesis(t).url })
@@ -210,8 +211,8 @@ func TestKinesis_NoStream(t *testing.T) {
 	must(t, s, "EnableKinesisStreamingDestination", kinesisStream)
 }
 
-// The delivery waits for a stream that is lost later, even over a restart, and then makes up
-// for it.
+// If the stream refuses calls, the delivery waits until it accepts them, even over a restart, and
+// then delivers the changes of that time.
 func TestKinesis_Lost(t *testing.T) {
 	t.Parallel()
 	k := newFakeKinesis(t)
@@ -246,8 +247,8 @@ func TestKinesis_Lost(t *testing.T) {
 	checkChanges(t, k.got, 1, 1)
 }
 
-// Changes recorded without a sink are delivered after a later start; a deleted table still
-// delivers its changes.
+// Changes that a server records without a place to deliver them are delivered by a later server,
+// even if the table was deleted.
 func TestKinesis_DirLater(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "streams")

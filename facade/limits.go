@@ -6,19 +6,17 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 )
 
-// The limits of operations of the DynamoDB API. Package wire has the limits of a request's
-// body, package attr of values, package expr of expressions. Sources: the SDK models of
-// 2026-11 and the quotas page of the developer guide.
+// These are limits of operations of the DynamoDB API. Package wire has the limits of a
+// request's body, package attr those of values, package expr those of expressions. Sources: the
+// SDK models of 2026-11 and the quotas page of the developer guide.
 const (
-	// Names.
-
 	// Keys and items.
 	maxHashKeyBytes  = attr.MaxHashBytes
 	maxRangeKeyBytes = attr.MaxSortBytes
 	maxItemBytes     = tablespec.MaxItemBytes
 
 	// Pages and batches.
-	maxPageBytes          = store.PageBytes // data examined by one Query or Scan
+	maxPageBytes          = store.PageBytes // examined by one Query or Scan
 	maxBatchGetKeys       = 100             // keys of one BatchGetItem, over all tables
 	maxBatchGetBytes      = 16 << 20        // returned by one BatchGetItem
 	maxBatchWriteRequests = 25              // puts and deletes of one BatchWriteItem
@@ -34,7 +32,7 @@ const (
 
 	// Tables.
 	maxTables                  = 2500 // of an account in a region
-	maxNamespaces              = 1000 // accounts and regions of one server, Options.Namespaced
+	maxNamespaces              = 1000 // of one server, with Options.Namespaced
 	maxKeySchemaElements       = 2    // of a table or a local index
 	maxTTLAttributeChars       = 255
 	maxRevisionChars           = 255 // of a resource policy

@@ -17,7 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
-// unawares returns two servers over one Bigtable, with a table.
+// unawares returns two servers over one Bigtable, and their clocks. The first has created a
+// table.
 func unawares(t *testing.T, create string, change ...func(*Options)) (a, b *Server, now, wall *clock.Clock) {
 	t.Helper()
 	now, wall = clock.NewFrozen(testTime), clock.NewFrozen(testTime)
@@ -78,8 +79,8 @@ func TestStreams_BeginsBesideAnotherProcess(t *testing.T) {
 	expectRecords(t, got, `INSERT {"id":{"S":"a"}} new null old null`, `INSERT {"id":{"S":"b"}} new null old null`, `REMOVE {"id":{"S":"before"}} new null old null`)
 }
 
-// Without other processes nothing waits: neither for a closed process, nor for an earlier one
-// of the same slot.
+// Without other processes a new stream is not delayed: neither by a closed process, nor by an
+// earlier one of the same slot.
 func TestStreams_BeginsAlone(t *testing.T) {
 	t.Parallel()
 	var shared Options
@@ -146,8 +147,8 @@ func TestKinesis_BeginsBesideAnotherProcess(t *testing.T) {
 	})
 }
 
-// A table can be restored only to times when all processes know that, and a backup waits for
-// them: neither contains later writes.
+// A table can be restored only to times at which all processes knew that its writes are
+// recorded. The restored table has no writes after the time of the restore.
 func TestBackups_BeginBesideAnotherProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -179,8 +180,8 @@ func TestBackups_BeginBesideAnotherProcess(t *testing.T) {
 	})
 }
 
-// A backup that turns the log of a table on contains the writes of another process before
-// that knows the log, and no later ones.
+// If CreateBackup turns the log of a table on, the backup contains the writes of another process
+// until that process knows the log, and no later ones.
 func TestCreateBackup_BesideAnotherProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

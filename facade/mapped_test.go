@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// The mappings of the store's tests.
+// These are the mappings of the store's tests.
 var (
 	//go:embed internal/store/testdata/catalog.yaml
 	catalogYAML string
@@ -42,7 +42,7 @@ func TestOperations_MappedIndexLag(t *testing.T) {
 		name   string
 		server time.Duration
 		lag    string
-		after  time.Duration // the index has the item from then on, but not a millisecond before; 0: at once
+		after  time.Duration // the index has the item that long after its write, and not a millisecond earlier; 0: at once
 	}{
 		{"of the mapping", 0, ", lag: 30s", 30 * time.Second},
 		{"of the server", time.Minute, "", time.Minute},
@@ -125,9 +125,10 @@ func TestBatchWriteItem_RefusedItem(t *testing.T) {
 	}
 }
 
-// A write changes only the attributes that it names, as in DynamoDB: a derived attribute whose
-// template changes keeps its value. The row then has it as an exception, until it equals the
-// template again. Indexes follow the attribute, not its template.
+// A write changes only the attributes that it names, as in DynamoDB: a derived attribute keeps
+// its value when an attribute of its template changes. The row then stores its value, until it
+// equals that of the template again. Indexes have the value of the attribute, not that of its
+// template.
 func TestOperations_DerivedAttributes(t *testing.T) {
 	t.Parallel()
 	const (

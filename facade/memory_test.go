@@ -22,14 +22,15 @@ type memorySize struct {
 	most             uint64
 }
 
-// A table of 7.5 MiB with batches of 128 KiB, and one of 86 MB with the default batches and
-// items near the maximum size.
+// smallMemory is a table of 7.5 MiB with batches of 128 KiB, fullMemory one of 86 MB with the
+// default batches and items near the maximum size.
 var (
 	smallMemory = memorySize{items: 192, itemBytes: 40 << 10, batchBytes: 128 << 10, most: 10 << 20}
 	fullMemory  = memorySize{items: 240, itemBytes: 360 << 10, most: 64 << 20}
 )
 
-// options sets the batches, and a Bigtable whose memory does not count.
+// options sets the size of batches, and a Bigtable in another process, whose memory the test does
+// not measure.
 func (m memorySize) options(t *testing.T) func(*Options) {
 	t.Helper()
 	dir := inMemory
@@ -138,9 +139,9 @@ func streamsInMemory(t *testing.T, size memorySize) {
 	if size.batchBytes == 0 {
 		size.check(t, "written", write)
 	} else {
-		write() // its peak comes mostly from single requests
+		write() // without a check, since its peak comes mostly from single requests
 	}
-	if after := memory.Live(); after > before+size.most { // the log remembers the last records
+	if after := memory.Live(); after > before+size.most { // the log keeps the last records in memory
 		t.Errorf("%d KiB are held after %d writes, %d before", after>>10, records, before>>10)
 	}
 	size.check(t, "read", func() {

@@ -20,8 +20,8 @@ import (
 
 // message is a row of testdata/messages.tsv.
 type message struct {
-	texts    []*regexp.Regexp // each of its texts
-	believed bool             // a single source has it, and not from AWS
+	texts    []*regexp.Regexp // one for each text
+	believed bool             // whether it has a single source, which is not AWS
 	noCase   string           // why no case shows it; "" if a case does
 }
 
@@ -150,8 +150,9 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Each text of package awserr names its rows of testdata/messages.tsv, the rows that it is a
-// part of, or is marked as our own. The cases of package expr name existing rows.
+// Each text of package awserr is followed by a comment with its rows of testdata/messages.tsv,
+// with the rows that it is a part of, or that it is our own. The cases of package expr name
+// existing rows.
 func TestMessages_NumbersExist(t *testing.T) {
 	t.Parallel()
 	messages := readMessages(t)

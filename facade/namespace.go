@@ -12,7 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// openNamespaces opens the existing namespaces, so that unfinished work in them continues.
+// openNamespaces opens the namespaces whose catalogs exist, so that unfinished work in them
+// continues.
 func (s *Server) openNamespaces(ctx context.Context) error {
 	s.namespaces = newNamespaces(s.opts.maxNamespaces, s.opts.open)
 	ids, err := s.store.BigtableTables(ctx)
@@ -22,7 +23,7 @@ func (s *Server) openNamespaces(ctx context.Context) error {
 	return s.namespaces.OpenAll(ctx, ids)
 }
 
-// forCaller returns the server for a caller: s itself, unless Options.Namespaced is set.
+// forCaller returns the server for a caller. It is s itself, unless Options.Namespaced is set.
 func (s *Server) forCaller(ctx context.Context, c wire.Caller) (*Server, error) {
 	if c == (wire.Caller{}) {
 		return s, nil
@@ -44,8 +45,8 @@ func (s *Server) forCaller(ctx context.Context, c wire.Caller) (*Server, error) 
 	return server, nil
 }
 
-// noteCaller logs once that a caller has another key or region than the first caller: on AWS
-// they would not share tables.
+// noteCaller logs a warning, once per server, if a caller has another key or region than the
+// first caller: on AWS they would not share tables.
 func (s *Server) noteCaller(ctx context.Context, c wire.Caller) {
 	if first := s.firstCaller.Load(); first != nil && *first == c {
 		return
@@ -65,7 +66,7 @@ func (s *Server) noteCaller(ctx context.Context, c wire.Caller) {
 	s.opts.Logger.WarnContext(ctx, "clients sign with different "+what+": they share the tables", regions...)
 }
 
-// stores returns all stores.
+// stores returns the store of s and, if Options.Namespaced is set, those of all namespaces.
 func (s *Server) stores() []*store.Store {
 	all := []*store.Store{s.store}
 	if s.namespaces == nil {
@@ -96,9 +97,9 @@ func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
 }
 
 // NextDue returns the first time in (after, until] at which ReapExpired has work: an item
-// expires, or the deletion of a table ends. found is false if there is no such time. A
-// caller that moves Options.Now by a large step can stop at each such time, so that each
-// item is deleted at its expiry.
+// expires, or the deletion of a table ends. found is false if ReapExpired has no work in
+// that time. A caller that moves Options.Now by a large step can stop at each such time, so
+// that each item is deleted at its expiry.
 func (s *Server) NextDue(ctx context.Context, after, until time.Time) (next time.Time, found bool, err error) {
 	for _, st := range s.stores() {
 		at, ok, err := st.NextDue(ctx, after, until)
@@ -112,7 +113,8 @@ func (s *Server) NextDue(ctx context.Context, after, until time.Time) (next time
 	return next, found, nil
 }
 
-// Close stops the background work of the server. It does not close Options.Conn.
+// Close stops the background work of the server, which the next server over the same
+// Bigtable resumes. It does not close Options.Conn or Options.Buckets.
 func (s *Server) Close() error {
 	var errs []error
 	for _, st := range s.stores() {

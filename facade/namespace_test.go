@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// The log reports once how clients differ that share the tables.
+// If clients that share the tables have different keys or regions, the log says so once.
 func TestNamespaces_Log(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ key, region, want string }{
@@ -41,8 +41,9 @@ func TestNamespaces_Log(t *testing.T) {
 	}
 }
 
-// Keys and regions share the tables, unless they are namespaced; then they stay separate
-// after a restart, and the due work of each continues.
+// Clients of all access keys and regions share the tables, unless the server keeps the tables of
+// each pair apart. Then they are still apart after a restart, and the server continues the due
+// work of each pair.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	for _, namespaced := range []bool{false, true} {
@@ -117,7 +118,7 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// Callers and tables are limited. Existing callers continue to work.
+// The numbers of callers and tables are limited. Callers that exist at the limit continue to work.
 func TestNamespaces_Limits(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, func(o *Options) {

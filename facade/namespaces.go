@@ -14,32 +14,34 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// catalogPrefix begins the ids of the catalogs.
+// catalogPrefix begins the ids of the catalog tables of namespaces.
 const catalogPrefix = store.CatalogTable + "-"
 
-// namespaceOpener opens the store of a catalog, and creates a missing one.
+// namespaceOpener opens the store with the given catalog table, and creates the catalog if it
+// does not exist.
 type namespaceOpener func(ctx context.Context, catalog string) (*store.Store, error)
 
-// namespaceSet holds the namespaces of a server. It is safe for concurrent use.
+// namespaceSet holds the namespaces of a server: one store for each access key and region. It
+// is safe for concurrent use.
 type namespaceSet struct {
 	open   namespaceOpener
 	most   int
 	mu     sync.Mutex
-	stores map[string]*store.Store // by id of the catalog
+	stores map[string]*store.Store // by the id of the catalog table
 }
 
-// newNamespaces returns an empty set with room for most namespaces.
+// newNamespaces returns an empty set that can hold up to most namespaces.
 func newNamespaces(most int, open namespaceOpener) *namespaceSet {
 	return &namespaceSet{open: open, most: most, stores: map[string]*store.Store{}}
 }
 
-// catalogOf returns the id of a caller's catalog.
+// catalogOf returns the id of a caller's catalog table.
 func catalogOf(c wire.Caller) string {
 	sum := sha256.Sum256([]byte(c.AccessKey + "\x00" + c.Region))
 	return catalogPrefix + hex.EncodeToString(sum[:8])
 }
 
-// OpenAll opens all namespaces whose catalogs are in tables.
+// OpenAll opens all namespaces whose catalogs are among the given ids of tables.
 func (n *namespaceSet) OpenAll(ctx context.Context, tables []string) error {
 	for _, id := range tables {
 		if !strings.HasPrefix(id, catalogPrefix) {
@@ -53,7 +55,7 @@ func (n *namespaceSet) OpenAll(ctx context.Context, tables []string) error {
 }
 
 // Of returns the store of a caller, and creates it if it does not exist. It returns a
-// LimitExceededException if there are too many stores, or an error from the opener.
+// LimitExceededException if the set is full, or an error from the opener.
 func (n *namespaceSet) Of(ctx context.Context, c wire.Caller) (*store.Store, error) {
 	return n.store(ctx, catalogOf(c))
 }

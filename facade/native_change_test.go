@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// TestForeignRows checks that the start logs a table whose rows another mapping laid out, and
-// does not log one with readable rows.
+// TestForeignRows checks that the server logs a table at its start if another mapping laid out
+// the rows, and logs none whose rows it can read.
 func TestForeignRows(t *testing.T) {
 	t.Parallel()
 	const row = "0123"

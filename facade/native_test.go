@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
-// nativeTable is the place of a table's items, for reads past the facade.
+// nativeTable is where a table's items are stored, for reads from the Bigtable without the facade.
 type nativeTable struct {
 	base    *layout.Mapping
 	indexes []*secondary.Index // the index of due times is the last

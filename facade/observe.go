@@ -13,8 +13,8 @@ import (
 // Call describes a completed HTTP request for Options.Observe. Observe must copy the data
 // that it keeps: the server reuses the Call and its bodies after Observe returns.
 type Call struct {
-	// ID is the request id in the header of the response. The resulting calls to the
-	// Bigtable carry it. If the Bigtable is in another process, they carry it as the
+	// ID is the request id in the header of the response. The calls to the Bigtable that
+	// the request causes carry it; to a Bigtable in another process, they carry it as the
 	// metadata x-tabletop-cause.
 	ID        string
 	Operation string // such as "GetItem"; "" for a request outside the protocol
@@ -29,7 +29,7 @@ type Call struct {
 // stopwatch returns wall time, which advances even if Options.Now does not.
 func stopwatch() time.Time { return time.Now() } //nolint:forbidigo // see above
 
-// serveObserved answers a request and reports it to Options.Observe.
+// serveObserved serves a request like ServeHTTP, and reports it to Options.Observe.
 func (s *Server) serveObserved(w http.ResponseWriter, r *http.Request) {
 	c := &Call{Start: s.opts.Now(), HTTP: r}
 	_, c.Operation, _ = strings.Cut(r.Header.Get("X-Amz-Target"), ".")
@@ -41,8 +41,8 @@ func (s *Server) serveObserved(w http.ResponseWriter, r *http.Request) {
 	s.pages.GiveBack(a.Body)
 }
 
-// observing returns the request with a context that names it as the cause of Bigtable calls.
-// c is nil without an observer.
+// observing sets the request id of c, and returns r with a context that names this id as the
+// cause of Bigtable calls. If c is nil, because nothing observes, it returns r.
 func (c *Call) observing(r *http.Request, id string) *http.Request {
 	if c == nil {
 		return r
@@ -51,7 +51,8 @@ func (c *Call) observing(r *http.Request, id string) *http.Request {
 	return r.WithContext(cause.With(r.Context(), id))
 }
 
-// conn returns the connection to the Bigtable. With an observer, its calls carry their cause.
+// conn returns the connection to the Bigtable. If Options.Observe is set, calls on it carry
+// the id of the request that causes them.
 func (o *Options) conn() grpc.ClientConnInterface {
 	if o.Observe == nil {
 		return o.Conn
@@ -59,7 +60,7 @@ func (o *Options) conn() grpc.ClientConnInterface {
 	return cause.Carry(o.Conn)
 }
 
-// asks records the body of a request. c is nil without an observer.
+// asks records the body of a request. It does nothing if c is nil.
 func (c *Call) asks(body []byte) {
 	if c != nil {
 		c.Request = body

@@ -147,7 +147,7 @@ func TestObserve_Off(t *testing.T) { //nolint:paralleltest // it counts allocati
 	}
 	off, on := allocations(nil), allocations(func(*Call) {})
 	for operation := range off {
-		// The cost of observing: the Call, the context with the id, and the request with it.
+		// Observing allocates at least the Call, the context with the id, and the request with it.
 		if off[operation]+3 > on[operation] {
 			t.Errorf("%s: %v allocations without an observer, %v with one", operation, off[operation], on[operation])
 		}

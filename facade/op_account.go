@@ -2,7 +2,7 @@ package facade
 
 import "context"
 
-// This file has the operations by which clients learn about the account at their start.
+// This file has the operations by which clients learn about their account and endpoint.
 
 // emptyInput is a request without members.
 type emptyInput struct{}
@@ -14,7 +14,8 @@ type describeLimitsOutput struct {
 	TableMaxWriteCapacityUnits   int64
 }
 
-// describeLimits returns the default limits of an account, which apply with Options.Throttle.
+// describeLimits returns the default limits of an account. They apply only if Options.Throttle
+// is set.
 func (s *Server) describeLimits(context.Context, *emptyInput) (*describeLimitsOutput, error) {
 	return &describeLimitsOutput{
 		AccountMaxReadCapacityUnits: accountMaxCapacityUnits, AccountMaxWriteCapacityUnits: accountMaxCapacityUnits,

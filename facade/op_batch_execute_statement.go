@@ -42,12 +42,12 @@ type batchStatementError struct {
 	Item    *wire.Item `json:",omitzero"`
 }
 
-// batchSlot is a statement of a batch and its error.
+// batchSlot is a statement of a batch, with its results.
 type batchSlot struct {
 	*statement
 	consistent bool
 	err        error
-	shown      attr.Item
+	shown      attr.Item // item in the response, or nil
 	tally      capacity.Tally
 }
 
@@ -107,7 +107,7 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 			failed[slot.Table] += capacity.WriteUnits(slot.old, slot.Item)
 		}
 	}
-	// A table without a successful statement is not reported.
+	// ConsumedCapacity omits tables without a successful statement.
 	out.ConsumedCapacity = tallies.Report(in.ReturnConsumedCapacity, (*capacity.Tally).Report)
 	for _, report := range out.ConsumedCapacity {
 		report.CapacityUnits += wire.Double(failed[report.TableName])
@@ -115,7 +115,8 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 	return out, nil
 }
 
-// aimSlot finds the table and the item of a statement of a batch.
+// aimSlot finds the table and the item of a statement of a batch. It rejects statements that
+// do not name one item by its key.
 func (s *Server) aimSlot(ctx context.Context, slot *batchSlot) error {
 	if slot.Kind == partiql.Exists {
 		return awserr.Validation(awserr.MsgExistsOutside)

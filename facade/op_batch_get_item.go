@@ -44,14 +44,14 @@ type batchGetTable struct {
 	request    keysAndAttributes
 	table      *tabledef.Table
 	projection *expr.Projection
-	refusal    error // why keys were not read; nil: too large an answer, or none left
-	found      []wire.Item
-	rest       []wire.Item // unread keys
-	units      float64     // consumed
+	refusal    error       // the error with which throttling rejected keys, or nil
+	found      []wire.Item // items that exist
+	rest       []wire.Item // keys that were not read
+	units      float64     // consumed read units
 }
 
-// batchGetItem reads items of several tables by key. It returns keys beyond an answer of 16
-// MB as UnprocessedKeys.
+// batchGetItem reads items of several tables by key. It returns the keys of items beyond 16 MB,
+// and keys that throttling rejects, as UnprocessedKeys.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batchGetItemOutput, error) {
 	v := s.validator("BatchGetItem")
@@ -102,7 +102,8 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 	return out, nil
 }
 
-// batchGetTables checks the request and returns its tables by name.
+// batchGetTables makes the checks of the request that need no table, and returns the parts of
+// the request for its tables, in the order of their names or ARNs.
 func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, error) {
 	if len(in.RequestItems) == 0 {
 		if v.Current {
@@ -152,8 +153,8 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 	return tables, nil
 }
 
-// batchGetTable checks the part of a BatchGetItem for one table, except across tables. seen
-// has the request's keys so far.
+// batchGetTable checks the part of a BatchGetItem for one table, and sets its projection. seen
+// has the keys of earlier parts, and receives those of this one.
 func (v *validator) batchGetTable(bt *batchGetTable, seen map[string]bool) error {
 	req := &bt.request
 	err := v.ExpressionStyle(req.ExpressionAttributeNames, nil,
@@ -177,7 +178,7 @@ func (v *validator) batchGetTable(bt *batchGetTable, seen map[string]bool) error
 	return nil
 }
 
-// batchGetOne reads the keys of one table while room remains.
+// batchGetOne reads the items of one table while they fit in room, and sets the results in bt.
 func (s *Server) batchGetOne(ctx context.Context, bt *batchGetTable, room *capacity.Room) error {
 	admitted, refused := s.admitKeys(bt)
 	keys := make([]attr.Item, len(admitted))

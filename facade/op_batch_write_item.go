@@ -42,20 +42,20 @@ type batchWriteItemOutput struct {
 
 // batchWriteTable is the state of one table in a BatchWriteItem.
 type batchWriteTable struct {
-	member string // the name or ARN in the request
-	name   string
-	writes []writeRequest
-	table  *tabledef.Table
-	// refusal is why writes were not done; nil: concurrent writers, or none left.
-	refusal      error
-	admitted     []writeRequest
-	replacements []store.Replacement // one for each write
+	member       string // the name or ARN in the request
+	name         string
+	writes       []writeRequest
+	table        *tabledef.Table
+	refusal      error               // the error with which throttling rejected writes, or nil
+	admitted     []writeRequest      // writes that throttling admitted
+	replacements []store.Replacement // one for each admitted write
 }
 
 // batchWriteItem puts and deletes items of several tables. Each write alone is atomic. It
-// checks all writes before the first, also against the layouts of their tables. A write that
-// loses against concurrent writers of its item comes back as unprocessed. So does a write that
-// only the rows of its table refuse, unless nothing was written: the answer is then its error.
+// checks all writes before the first one, also against the layouts of their tables. It returns
+// as UnprocessedItems the writes that throttling rejects, that lose against concurrent writers
+// of the item, or that the layout rejects because of other items in the row. If nothing was
+// written, it returns the first error of throttling or of a layout instead.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
 func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*batchWriteItemOutput, error) {
 	v := s.validator("BatchWriteItem")
@@ -126,8 +126,8 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 	return out, nil
 }
 
-// target returns the key that the request writes and the item that it puts; nil for a
-// deletion.
+// target returns the key that the request writes, and the item that it puts. The item is nil
+// for a deletion.
 func (w writeRequest) target(t *tabledef.Table) (key, item attr.Item) {
 	if w.PutRequest != nil {
 		return t.Key.KeyOf(w.PutRequest.Item.Item), w.PutRequest.Item.Item
@@ -135,7 +135,8 @@ func (w writeRequest) target(t *tabledef.Table) (key, item attr.Item) {
 	return w.DeleteRequest.Key.Item, nil
 }
 
-// batchWriteTables checks the request and returns its tables by name.
+// batchWriteTables makes the checks of the request that need no table, and returns the parts of
+// the request for its tables, in the order of their names or ARNs.
 func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable, error) {
 	if len(in.RequestItems) == 0 {
 		if v.Current {
@@ -182,8 +183,8 @@ func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable
 	return tables, nil
 }
 
-// shown formats RequestItems as AWS does, in Java's form, with at most twice the limit of
-// requests per table.
+// shown formats RequestItems as AWS does, in Java's form. It shows at most
+// 2*maxBatchWriteRequests requests per table, and the number of the others.
 func (in *batchWriteItemInput) shown() string {
 	item := func(item *wire.Item) string {
 		if item == nil {
@@ -213,7 +214,7 @@ func (in *batchWriteItemInput) shown() string {
 	return "{" + strings.Join(tables, ", ") + "}"
 }
 
-// writeRequest makes the checks that need no table.
+// writeRequest makes the checks of one element that need no table.
 func (v *validator) writeRequest(w writeRequest) error {
 	if (w.PutRequest == nil) == (w.DeleteRequest == nil) {
 		return v.Value(&attr.Error{Problem: attr.ManyTypes}) // AWS treats the element as a value
@@ -237,8 +238,9 @@ func (v *validator) writeRequest(w writeRequest) error {
 	return nil
 }
 
-// checkBatchWrites checks the writes of one table against its schema and layout, and for
-// duplicate keys. seen has the request's keys so far.
+// checkBatchWrites checks the writes of one table against its schema and layout, and rejects
+// duplicate keys. seen has the keys of earlier parts of the request, and receives those of this
+// one.
 func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen map[string]bool) error {
 	for _, w := range bt.writes {
 		var item attr.Item // or its key
@@ -267,8 +269,8 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 	return nil
 }
 
-// checkBatchKey checks the key of an item to put. For a missing key attribute, or one of the
-// wrong type, a batch returns the error of a lookup, unlike PutItem.
+// checkBatchKey checks the types of the key attributes of an item to put. Unlike PutItem,
+// BatchWriteItem rejects a missing or wrong key attribute with the error for a wrong Key.
 func checkBatchKey(key attr.KeySchema, item attr.Item) error {
 	for _, a := range key.Attrs() {
 		if item[a.Name].Type != a.Type {

@@ -36,7 +36,8 @@ func (s *Server) insights(t *tabledef.Table, index string) contributorInsights {
 	return contributorInsights{t.Name, index, insights.Status(i, s.opts.Now()), i.Mode}
 }
 
-// watched returns the subject of a request: "" for the table, or the name of a global index.
+// watched returns the key of a request's subject in Table.Insights: "" for the table, or the
+// name of its global index.
 func watched(t *tabledef.Table, index *string) (string, error) {
 	if index == nil {
 		return "", nil
@@ -73,7 +74,7 @@ func (s *Server) updateContributorInsights(ctx context.Context, in *updateContri
 	if err != nil {
 		return nil, err
 	}
-	switch { // before the store, whose text differs
+	switch { // the store would reject these too, but with another text
 	case t.Status != tabledef.StatusActive && index == "":
 		return nil, awserr.Validation(awserr.MsgInsightsNotActive, "Table")
 	case index != "" && t.Index(index).Status != tabledef.StatusActive:
@@ -149,8 +150,8 @@ type listContributorInsightsOutput struct {
 	NextToken                    string `json:",omitzero"`
 }
 
-// listContributorInsights lists the tables and indexes with insights, each table before its
-// indexes.
+// listContributorInsights lists the tables and indexes with insights, in the order of table
+// names, each table before its indexes.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListContributorInsights.html
 func (s *Server) listContributorInsights(ctx context.Context, in *listContributorInsightsInput) (*listContributorInsightsOutput, error) {
 	v := s.validator("ListContributorInsights")
@@ -201,7 +202,8 @@ func (s *Server) listContributorInsights(ctx context.Context, in *listContributo
 	return out, nil
 }
 
-// tableNames yields the names of all tables from a name on, in order.
+// tableNames yields the names of all tables after from in ascending order. Unless from is "",
+// it yields from first, even if no such table exists.
 func (s *Server) tableNames(ctx context.Context, from string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if from != "" && !yield(from, nil) {

@@ -46,12 +46,13 @@ type streamSpecification struct {
 	StreamViewType *string `json:",omitzero"`
 }
 
-// tableOutput is the response of CreateTable, DeleteTable and UpdateTable.
+// tableOutput is the response of CreateTable, DeleteTable, UpdateTable and restores.
 type tableOutput struct {
 	TableDescription *tableDescription
 }
 
-// createTable creates a table with its indexes, ready for use.
+// createTable creates a table with its indexes. The table is ACTIVE at once, unless
+// StatusDelays.Create is set.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateTable.html
 func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableOutput, error) {
 	v := s.validator("CreateTable")
@@ -94,7 +95,8 @@ func (in *createTableInput) unsupported(operation string) error {
 	})
 }
 
-// constraints checks the members against the model; path is their place.
+// constraints checks the members against the model. path is the prefix of their paths in
+// errors.
 func (in *createTableInput) constraints(v *validator, path string) {
 	v.Required(path+"AttributeDefinitions", in.AttributeDefinitions != nil)
 	v.tables().Definitions(path, in.AttributeDefinitions)
@@ -117,7 +119,8 @@ func (in *createTableInput) constraints(v *validator, path string) {
 	}
 }
 
-// tableOf returns the table definition that a request describes.
+// tableOf checks a request beyond the model, also against the quotas of the account, and
+// returns the table definition that it describes.
 func (s *Server) tableOf(ctx context.Context, name string, in *createTableInput) (*tabledef.Table, error) {
 	t := &tabledef.Table{Name: name, DeletionProtection: in.DeletionProtectionEnabled.IsTrue(), Extra: map[string]string{}}
 	if err := in.billing(t); err != nil {
@@ -158,10 +161,10 @@ func (s *Server) tableOf(ctx context.Context, name string, in *createTableInput)
 	return t, err
 }
 
-// tableClasses are in the order of the model.
+// tableClasses are the values of TableClass, in the order of the model.
 var tableClasses = []string{"STANDARD", "STANDARD_INFREQUENT_ACCESS"}
 
-// streamViews are in the order of the service's texts.
+// streamViews are the values of StreamViewType, in the order of the service's texts.
 var streamViews = []string{"OLD_IMAGE", "KEYS_ONLY", "NEW_AND_OLD_IMAGES", "NEW_IMAGE"}
 
 // constraints checks the members against the model.
@@ -187,7 +190,8 @@ func (v *validator) indexName(member string, name *string) {
 	v.Name(member, *name)
 }
 
-// refuseMembers rejects members by name, before other errors.
+// refuseMembers rejects the first member, by name, that the request gives. Operations call it
+// before all other checks, so that these members are not silently ignored.
 func refuseMembers(operation string, members map[string]jsontext.Value) error {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if isGiven(members[name]) {
@@ -197,7 +201,7 @@ func refuseMembers(operation string, members map[string]jsontext.Value) error {
 	return nil
 }
 
-// billing checks and sets billing mode and throughput.
+// billing checks the billing mode and the provisioned throughput, and sets them in t.
 func (in *createTableInput) billing(t *tabledef.Table) error {
 	t.BillingMode = tablespec.BillingProvisioned
 	if in.BillingMode != nil {
@@ -225,8 +229,8 @@ func (in *createTableInput) schema() tablespec.Schema {
 	}
 }
 
-// check rejects a view without a stream, and a stream without a view. The texts depend on the
-// operation.
+// check rejects a view without a stream with the text withoutStream, and a stream without a
+// view with the text withoutView.
 func (given *streamSpecification) check(withoutStream, withoutView string) error {
 	switch {
 	case given == nil:
@@ -250,5 +254,5 @@ func setStream(t *tabledef.Table, in *streamSpecification) {
 	t.StreamEnabled, t.StreamView = true, *in.StreamViewType
 }
 
-// isGiven reports whether a member kept as JSON is present.
+// isGiven reports whether a member, in JSON, is present and not null.
 func isGiven(raw jsontext.Value) bool { return len(raw) > 0 && raw.Kind() != 'n' }

@@ -13,7 +13,8 @@ type deleteItemInput struct {
 	writeInput
 }
 
-// deleteItem deletes an item if its condition holds. A missing item is not an error.
+// deleteItem deletes an item if the condition of the request holds. A missing item is not an
+// error.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteItem.html
 func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeItemOutput, error) {
 	v := s.validator("DeleteItem")

@@ -9,8 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// deleteTable deletes a table, its indexes and its items. Its description omits the same
-// members as AWS does, and has the item counts of the last count.
+// deleteTable deletes a table, its indexes and its items. The description in its response omits
+// the same members as on AWS, and has the results of the last count of items.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteTable.html
 func (s *Server) deleteTable(ctx context.Context, in *tableInput) (*tableOutput, error) {
 	t, err := s.controlTable(ctx, "DeleteTable", in.TableName)

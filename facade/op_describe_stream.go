@@ -34,7 +34,7 @@ func (v *validator) page(limit *int32, most int32) int {
 
 // openStream is a stream with its table, which may have been deleted.
 type openStream struct {
-	t *tabledef.Table
+	t *tabledef.Table // nil: the stream does not exist
 	streams.View
 }
 
@@ -42,7 +42,7 @@ func (s *Server) streamARN(t *tabledef.Table, label string) string {
 	return s.tableARN(t.Name) + "/stream/" + label
 }
 
-// stream returns the stream with the given ARN.
+// stream returns the stream with the given ARN, or a ResourceNotFoundException.
 func (s *Server) stream(ctx context.Context, arn string) (openStream, error) {
 	table, label, ok := streams.SplitARN(arn)
 	if !ok {
@@ -58,8 +58,8 @@ func (s *Server) stream(ctx context.Context, arn string) (openStream, error) {
 	return o, err
 }
 
-// streamOf returns the stream of a table with the given label; its t is nil if it does
-// not exist.
+// streamOf returns the stream with the given label of the table with the given name and,
+// unless id is "", that id. If the stream does not exist, t is nil in the result.
 func (s *Server) streamOf(ctx context.Context, table, id, label string) (o openStream, err error) {
 	defs, err := s.store.TablesWithStreams(ctx, table)
 	if err != nil {

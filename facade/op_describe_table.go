@@ -25,7 +25,7 @@ type tableInput struct {
 	TableName *string
 }
 
-// tableDescription is the description of a table in answers.
+// tableDescription is the description of a table in responses.
 type tableDescription struct {
 	AttributeDefinitions      []tablespec.AttributeDefinition `json:",omitzero"`
 	BillingModeSummary        *billingModeSummary             `json:",omitzero"`
@@ -98,7 +98,8 @@ func (s *Server) describeTable(ctx context.Context, in *tableInput) (*describeTa
 	return &describeTableOutput{s.describe(t, counts)}, nil
 }
 
-// controlTable returns the table that an operation on tables names.
+// controlTable returns the table that a request of an operation on tables names. given is the
+// member TableName.
 func (s *Server) controlTable(ctx context.Context, operation string, given *string) (*tabledef.Table, error) {
 	name, err := s.validator(operation).ControlTableName(given)
 	if err != nil {
@@ -108,7 +109,8 @@ func (s *Server) controlTable(ctx context.Context, operation string, given *stri
 	return t, controlError(err, name)
 }
 
-// settledTable acts like controlTable for operations that change settings; see store.Settled.
+// settledTable acts like controlTable for operations on settings, for which a table that is
+// being restored does not exist.
 func (s *Server) settledTable(ctx context.Context, operation string, given *string) (*tabledef.Table, error) {
 	name, err := s.validator(operation).ControlTableName(given)
 	if err != nil {
@@ -118,7 +120,8 @@ func (s *Server) settledTable(ctx context.Context, operation string, given *stri
 	return t, controlError(err, name)
 }
 
-// controlError converts the store's errors to the texts of operations on tables.
+// controlError converts store.ErrTableNotFound to the error of operations on tables, whose text
+// has the table's name. It returns other errors unchanged.
 func controlError(err error, name string) error {
 	switch {
 	case errors.Is(err, store.ErrTableNotFound):
@@ -138,7 +141,8 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 	return s.describeAs(t, counts, t.Status == tabledef.StatusCreating)
 }
 
-// describeAs acts like describe for a table whose creation may be pending.
+// describeAs acts like describe. If creating is set, it describes a table that is being
+// created, even if its status is already ACTIVE: it omits what the service shows only later.
 func (s *Server) describeAs(t *tabledef.Table, counts sizes.Counts, creating bool) *tableDescription {
 	now := s.opts.Now()
 	arn := s.tableARN(t.Name)
@@ -188,9 +192,8 @@ func (s *Server) describeAs(t *tabledef.Table, counts sizes.Counts, creating boo
 	return d
 }
 
-// describeIndex describes an index of the table with the given ARN and billing mode; creating
-// means that the table's creation is pending. A local index has the table's status and
-// throughput.
+// describeIndex describes an index of the table with the given ARN and billing mode. creating
+// is as in describeAs. The description of a local index has no status and no throughput.
 func describeIndex(tableARN, billing string, ix *tabledef.Index, count sizes.Count, now time.Time, creating bool) indexDescription {
 	d := indexDescription{
 		IndexArn:       tableARN + "/index/" + ix.Name,

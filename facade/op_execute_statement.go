@@ -26,7 +26,7 @@ type executeStatementInput struct {
 }
 
 type executeStatementOutput struct {
-	begun            wire.Writer // with the items
+	begun            wire.Writer // has the member Items
 	NextToken        *string
 	LastEvaluatedKey *wire.Item
 	ConsumedCapacity *capacity.Consumed
@@ -39,7 +39,7 @@ func (out *executeStatementOutput) WriteJSON(w *wire.Writer) {
 	wire.Optional(w, "ConsumedCapacity", out.ConsumedCapacity)
 }
 
-// items writes the items of an answer with at most one item.
+// items writes the member Items: a list of item, or an empty list if item is nil.
 func (out *executeStatementOutput) items(item attr.Item) error {
 	if item != nil {
 		out.begun.Reserve(item.JSONSizeHint())
@@ -94,7 +94,7 @@ func (s *Server) executeWrite(ctx context.Context, v *validator, st *statement, 
 	}
 	returned, tally, err := s.write(ctx, v, st, capacity.Wanted(in.ReturnConsumedCapacity))
 	if e, ok := awserr.As(err); ok && e.Code == awserr.CodeDuplicateItem {
-		return nil, awserr.New(e.Code, "%s", e.Message) // this exception omits the item
+		return nil, awserr.New(e.Code, "%s", e.Message) // without the item
 	}
 	if err != nil {
 		return nil, err
@@ -138,13 +138,13 @@ func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement,
 			return nil, awserr.Validation(awserr.MsgInvalidNextToken)
 		}
 	}
-	out := &executeStatementOutput{}
-	out.begun.Begin(s.pages.Take())
-	out.begun.BeginList("Items")
 	reading, err := s.throttle.Read(r.table, r.index, nil, in.ConsistentRead.IsTrue(), 1)
 	if err != nil {
 		return nil, err
 	}
+	out := &executeStatementOutput{}
+	out.begun.Begin(s.pages.Take())
+	out.begun.BeginList("Items")
 	if err := s.selectPage(ctx, r, out); err != nil {
 		return nil, err
 	}
@@ -154,7 +154,8 @@ func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement,
 	return out, nil
 }
 
-// selectOne answers a SELECT of one item; it returns nil for any other. See read.
+// selectOne runs a SELECT that names one item by its key. It returns nil for any other SELECT.
+// only is as in read.
 func (s *Server) selectOne(ctx context.Context, st *statement, in *executeStatementInput, only bool) (*executeStatementOutput, error) {
 	item, shown, ok, err := s.read(ctx, st, in.ConsistentRead.IsTrue(), only)
 	if err != nil || !ok {
@@ -175,12 +176,13 @@ type selectRead struct {
 	next     partiql.Next
 	tally    capacity.Tally
 	scanned  int
-	bytes    int // item bytes of the page
-	counted  int // bytes of the page by the rule of BytesOnPage
+	bytes    int // sum of the item sizes on the page
+	counted  int // sum of BytesOnPage
 }
 
-// checkProjected checks that an index has the attributes of the SELECT, and decides whether
-// to fetch for a local index. A filter sees only the attributes of the index.
+// checkProjected checks that an index has the attributes that the SELECT names. For a local
+// index that lacks some of its columns, it sets page.fetch. A filter sees only the attributes
+// of the index.
 func (r *selectRead) checkProjected() error {
 	if r.index == nil || r.index.Projection == tabledef.ProjectAll {
 		return nil
@@ -206,7 +208,7 @@ func (r *selectRead) checkProjected() error {
 	return nil
 }
 
-// startsInside reports whether the position of a token is inside the plan.
+// startsInside reports whether the position in NextToken is one that the plan can reach.
 func (r *selectRead) startsInside() bool {
 	partitions := r.plan.Partitions
 	if r.next.Partition >= max(1, len(partitions)) {
@@ -226,8 +228,8 @@ func (r *selectRead) startsInside() bool {
 	return len(partitions) == 0 || attr.Equal(r.next.Last[r.statementKey().Hash.Name], partitions[r.next.Partition].Hash)
 }
 
-// selectPage reads up to the limit of items or bytes, both counted before the filter, and
-// sets the start of the next page.
+// selectPage reads a page of items into out. A page ends at Limit items or maxPageBytes, both
+// counted before the filter. If the page is full, selectPage sets the start of the next one.
 func (s *Server) selectPage(ctx context.Context, r *selectRead, out *executeStatementOutput) error {
 	if len(r.plan.Partitions) == 0 {
 		_, err := s.selectItems(ctx, r, s.store.Scan(ctx, r.table, r.index, 0, 1, r.next.Last), out)
@@ -248,7 +250,8 @@ func (s *Server) selectPage(ctx context.Context, r *selectRead, out *executeStat
 	return nil
 }
 
-// selectItems reads one partition or a whole table. It reports whether the page is full.
+// selectItems reads items, those of one partition or of a whole table, into out. It reports
+// whether the page is full.
 func (s *Server) selectItems(ctx context.Context, r *selectRead, items iter.Seq2[layout.Stored, error], out *executeStatementOutput) (full bool, err error) {
 	if r.page.fetch {
 		items = s.fetch(ctx, r.page, items)
@@ -297,7 +300,9 @@ func (s *Server) selectItems(ctx context.Context, r *selectRead, items iter.Seq2
 	return full, nil
 }
 
-// endPage sets the start of the next page, if any: partitions of one item have no rest.
+// endPage sets NextToken and LastEvaluatedKey for a page that ends with entry. If each
+// partition has at most one item, the next page begins with the next partition; after the last
+// partition, endPage sets neither.
 func (r *selectRead) endPage(entry layout.Stored, out *executeStatementOutput) {
 	next := partiql.Next{Partition: r.next.Partition, Last: r.page.LastKey(entry)}
 	out.LastEvaluatedKey = &wire.Item{Item: next.Last}
@@ -312,7 +317,8 @@ func (r *selectRead) endPage(entry layout.Stored, out *executeStatementOutput) {
 	out.NextToken = &token
 }
 
-// statementCode returns the code of an error in a slot of a batch.
+// statementCode converts err to DynamoDB's error, and returns it with the code that the
+// response of BatchExecuteStatement has for it.
 func statementCode(err error) (code string, e *awserr.Error) {
 	e, ok := awserr.As(err)
 	if !ok {

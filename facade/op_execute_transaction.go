@@ -21,14 +21,14 @@ type executeTransactionInput struct {
 	ReturnConsumedCapacity *string
 }
 
-// executeTransactionOutput is the response of ExecuteTransaction: one response for each read,
-// none for writes.
+// executeTransactionOutput is the response of ExecuteTransaction. Responses has one element for
+// each read, and is empty for writes.
 type executeTransactionOutput struct {
 	Responses        []itemResponse
 	ConsumedCapacity []*capacity.Consumed `json:",omitzero"`
 }
 
-// executeTransaction runs up to 100 statements, all or none: all reads, like
+// executeTransaction runs up to 100 statements, all or none. They are either all reads, like
 // TransactGetItems, or all writes and conditions, like TransactWriteItems.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExecuteTransaction.html
 func (s *Server) executeTransaction(ctx context.Context, in *executeTransactionInput) (*executeTransactionOutput, error) {
@@ -70,8 +70,9 @@ func (s *Server) executeTransaction(ctx context.Context, in *executeTransactionI
 	return s.transactStatementReads(ctx, v, in, statements)
 }
 
-// reasonOfStatement returns a statement's reason to cancel its transaction: a missing table
-// or an impossible key. For other errors, which fail the request, ok is false.
+// reasonOfStatement returns the reason with which err, the error of a statement, cancels the
+// transaction: a missing table or an impossible key. ok is false for other errors, with which
+// the request itself fails.
 func reasonOfStatement(err error) (reason awserr.CancellationReason, ok bool) {
 	e, isError := awserr.As(err)
 	var wrong *partiql.Error
@@ -85,7 +86,7 @@ func reasonOfStatement(err error) (reason awserr.CancellationReason, ok bool) {
 	return awserr.CancellationReason{}, false
 }
 
-// inTransactStatement adds the statement's number to an error.
+// inTransactStatement adds the number of statement i to err if it is a ValidationException.
 func inTransactStatement(i int, err error) error {
 	if e, ok := awserr.As(err); ok && e.Code == awserr.CodeValidation {
 		return awserr.Validation(awserr.MsgTransactStatement, i, e.Message)
@@ -93,7 +94,8 @@ func inTransactStatement(i int, err error) error {
 	return err
 }
 
-// transactStatements makes the checks that need no table.
+// transactStatements makes the checks of the request that need no table, and parses its
+// statements.
 func (s *Server) transactStatements(ctx context.Context, v *validator, in *executeTransactionInput) ([]*statement, error) {
 	v.Length("ClientRequestToken", in.ClientRequestToken, 1, maxRequestTokenChars)
 	v.Statements("TransactStatements", "ParameterizedStatement", in.TransactStatements == nil, len(in.TransactStatements), maxTransactItems,
@@ -130,7 +132,7 @@ func (s *Server) transactStatements(ctx context.Context, v *validator, in *execu
 	return statements, nil
 }
 
-// aimInTransaction finds the table and the item of a statement.
+// aimInTransaction finds the table and the item of a statement of a transaction.
 func (s *Server) aimInTransaction(ctx context.Context, st *statement) error {
 	if err := s.resolve(ctx, st, true); err != nil {
 		return err
@@ -177,7 +179,8 @@ func (s *Server) transactStatementWrites(ctx context.Context, v *validator, in *
 	return out, nil
 }
 
-// hashStatements returns a hash that identifies equal requests.
+// hashStatements returns a hash of the statements and their parameters, by which a repeated
+// request is recognized.
 func hashStatements(statements []*statement) (hash [32]byte) {
 	h := sha256.New()
 	for _, st := range statements {

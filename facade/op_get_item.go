@@ -96,8 +96,9 @@ func (v *validator) attributesToGet(names []string) {
 	}
 }
 
-// projection returns the projection of a read without other expressions; nil is the whole
-// item. names are the names in the expression.
+// projection returns the projection of a read that has no other expression: from text, with
+// names as its ExpressionAttributeNames, or from the legacy list attributes. It returns nil if
+// neither is given, which means all attributes.
 func (v *validator) projection(text *string, attributes []string, names map[string]string) (*expr.Projection, error) {
 	listed, err := v.Legacy().Projection(attributes)
 	if err != nil {

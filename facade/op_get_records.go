@@ -14,7 +14,7 @@ type getRecordsInput struct {
 	Limit         *int32
 }
 
-// getRecords returns the records of a shard from an iterator's position on.
+// getRecords returns the records of a shard, beginning at the position of an iterator.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetRecords.html
 func (s *Server) getRecords(ctx context.Context, in *getRecordsInput) (*streams.Records, error) {
 	v := s.validator("GetRecords")
@@ -72,8 +72,9 @@ func (s *Server) getRecords(ctx context.Context, in *getRecordsInput) (*streams.
 	return out, nil
 }
 
-// streamOfIterator returns the stream of an iterator; its t is nil if it does not exist. It
-// accepts a cached definition, because consumers poll and the iterator has the table's id.
+// streamOfIterator returns the stream of an iterator. If the stream does not exist, t is nil in
+// the result. A cached definition of the table suffices, because the iterator has the table's
+// id; consumers poll often.
 func (s *Server) streamOfIterator(ctx context.Context, it *streams.Iterator) (openStream, error) {
 	if t, err := s.store.Table(ctx, it.Table); err == nil && t.ID == it.TableID {
 		if o, ok, err := s.openStream(ctx, t, it.Label); ok {

@@ -17,7 +17,7 @@ type shardIteratorInput struct {
 
 type shardIteratorOutput struct{ ShardIterator string }
 
-// getShardIterator returns an iterator at a position in a shard.
+// getShardIterator returns an iterator that begins at the requested position in a shard.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetShardIterator.html
 func (s *Server) getShardIterator(ctx context.Context, in *shardIteratorInput) (*shardIteratorOutput, error) {
 	v := s.validator("GetShardIterator")

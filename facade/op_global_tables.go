@@ -6,7 +6,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 )
 
-// This file has the operations of global tables of 2017 and of replicas; none exist here.
+// This file has the operations on global tables of version 2017.11.29, and on replicas. Here,
+// tables have neither.
 
 func (s *Server) createGlobalTable(_ context.Context, in *request.CreateGlobalTableInput) (*noOutput, error) {
 	return nil, request.CreateGlobalTable(&s.validator("CreateGlobalTable").Validator, in)

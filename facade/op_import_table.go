@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// tableCreationParameters describe the table that an import creates.
+// tableCreationParameters describes the table that an import creates.
 type tableCreationParameters struct {
 	TableName              *string
 	AttributeDefinitions   []tablespec.AttributeDefinition
@@ -23,7 +23,7 @@ type tableCreationParameters struct {
 	VectorIndexes          []tablespec.VectorIndex
 }
 
-// create returns the request that creates the table.
+// create returns the equivalent request of CreateTable.
 func (p *tableCreationParameters) create() *createTableInput {
 	return &createTableInput{
 		TableName: p.TableName, AttributeDefinitions: p.AttributeDefinitions, KeySchema: p.KeySchema, BillingMode: p.BillingMode,
@@ -40,7 +40,8 @@ func (s *Server) importTable(ctx context.Context, in *bucketjobs.ImportRequest) 
 	})
 }
 
-// importInto checks the table of an import, and starts the import.
+// importInto checks a request of ImportTable, including the new table that it describes, and
+// starts the import.
 func (s *Server) importInto(ctx context.Context, b *bucketjobs.Service, checks *request.Validator, in *bucketjobs.ImportRequest) (*bucketjobs.ImportOutput, error) {
 	v := &validator{*checks}
 	in.Constraints(&v.Validator)

@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 )
 
-// destinations returns the operations on a table's Kinesis destinations.
+// destinations returns the implementation of an operation on Kinesis destinations.
 func (s *Server) destinations(operation string) kinesis.Operations {
 	return kinesis.Operations{
 		Store: s.store, Worker: s.opts.deliveries(s.store), Validator: s.validator(operation).Validator,
@@ -15,7 +15,7 @@ func (s *Server) destinations(operation string) kinesis.Operations {
 	}
 }
 
-// kinesisAnswer converts errors of the store to DynamoDB's texts.
+// kinesisAnswer returns out, and err as converted by controlError for the table of the request.
 func kinesisAnswer(in *kinesis.Input, out *kinesis.Output, err error) (*kinesis.Output, error) {
 	if err != nil && in.TableName != nil {
 		err = controlError(err, request.TableOfARN(*in.TableName))
@@ -37,7 +37,7 @@ func (s *Server) disableKinesisStreamingDestination(ctx context.Context, in *kin
 	return kinesisAnswer(in, out, err)
 }
 
-// updateKinesisStreamingDestination changes the precision of the times in records.
+// updateKinesisStreamingDestination changes the precision of the times in delivered records.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateKinesisStreamingDestination.html
 func (s *Server) updateKinesisStreamingDestination(ctx context.Context, in *kinesis.Input) (*kinesis.Output, error) {
 	out, err := s.destinations("UpdateKinesisStreamingDestination").Update(ctx, in)
@@ -65,7 +65,7 @@ func (s *Server) KinesisWaiting(ctx context.Context, visit func(streamARN string
 		}
 		t, err := s.store.TableNow(ctx, name)
 		if err != nil {
-			continue // the table was deleted, or its mapping is not served
+			continue // the table was deleted, or its mapping is missing
 		}
 		if err := kinesis.Waiting(ctx, s.store, t, s.opts.Region, s.opts.Now(), visit); err != nil {
 			return err

@@ -20,7 +20,7 @@ type listStreamsOutput struct {
 }
 
 // listStreams lists the streams of all tables, or of one, in the order of their ARNs. It
-// includes streams that ended in the last 24 hours.
+// includes streams that have ended, for Options.StreamRetention.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_ListStreams.html
 func (s *Server) listStreams(ctx context.Context, in *listStreamsInput) (*listStreamsOutput, error) {
 	v := s.validator("ListStreams")

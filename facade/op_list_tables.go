@@ -12,7 +12,7 @@ type listTablesOutput struct {
 	TableNames             []string
 }
 
-// listTables lists the names of all tables, in order.
+// listTables returns a page of the names of all tables, in ascending order.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListTables.html
 func (s *Server) listTables(ctx context.Context, in *listTablesInput) (*listTablesOutput, error) {
 	v := s.validator("ListTables")

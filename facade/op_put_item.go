@@ -60,7 +60,8 @@ func (in *writeInput) constraints(v *validator) error {
 	return v.Constrained()
 }
 
-// check checks a PutItem or DeleteItem, whose item or key is given as member.
+// check checks a request of PutItem or DeleteItem. given is its member Item or Key, and member
+// the name of that member.
 func (in *writeInput) check(v *validator, member string, given *wire.Item) error {
 	v.Required(member, given != nil)
 	if err := in.constraints(v); err != nil {
@@ -75,7 +76,7 @@ func (in *writeInput) check(v *validator, member string, given *wire.Item) error
 	return v.oldOrNone(in.ReturnValues)
 }
 
-// writeItemOutput is the answer of PutItem, UpdateItem and DeleteItem.
+// writeItemOutput is the response of PutItem, UpdateItem and DeleteItem.
 type writeItemOutput struct {
 	Attributes            *wire.Item                      `json:",omitzero"`
 	ConsumedCapacity      *capacity.Consumed              `json:",omitzero"`
@@ -88,7 +89,7 @@ func (out *writeItemOutput) WriteJSON(w *wire.Writer) {
 	wire.Optional(w, "ItemCollectionMetrics", out.ItemCollectionMetrics)
 }
 
-// putItem replaces an item if its condition holds.
+// putItem creates or replaces an item if the condition of the request holds.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PutItem.html
 func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutput, error) {
 	v := s.validator("PutItem")
@@ -119,8 +120,8 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	return s.replaceItem(ctx, *in.TableName, &in.writeInput, t, t.Key.KeyOf(item), item, g)
 }
 
-// replaceItem replaces the item with the given key, or deletes it if the new item is nil, and
-// returns the answer. named is the name or ARN of the table in the request.
+// replaceItem replaces the item with the given key with item, or deletes it if item is nil, and
+// returns the response. named is the name or ARN of the table in the request.
 func (s *Server) replaceItem(ctx context.Context, named string, in *writeInput, t *tabledef.Table, key, item attr.Item, g guard) (*writeItemOutput, error) {
 	if err := g.checkPaths(t); err != nil {
 		return nil, err
@@ -146,7 +147,7 @@ func (s *Server) replaceItem(ctx context.Context, named string, in *writeInput, 
 	return out, nil
 }
 
-// answer returns the answer to a write, without attributes.
+// answer returns the response to a write that replaced old with updated, without Attributes.
 func (in *writeInput) answer(t *tabledef.Table, named string, key, old, updated attr.Item) *writeItemOutput {
 	out := &writeItemOutput{ItemCollectionMetrics: capacity.CollectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
 	if capacity.Wanted(in.ReturnConsumedCapacity) {
@@ -159,7 +160,8 @@ func (in *writeInput) answer(t *tabledef.Table, named string, key, old, updated 
 // is reports whether an optional member has the value want.
 func is(member *string, want string) bool { return member != nil && *member == want }
 
-// itemTable returns the table of an operation on items.
+// itemTable returns the table of an operation on items. It returns a ResourceNotFoundException
+// if the table does not exist, or is CREATING or DELETING.
 func (s *Server) itemTable(ctx context.Context, name string) (*tabledef.Table, error) {
 	t, err := s.store.Table(ctx, name)
 	switch {
@@ -173,13 +175,14 @@ func (s *Server) itemTable(ctx context.Context, name string) (*tabledef.Table, e
 	return t, nil
 }
 
-// conditionStyle checks that a Put or Delete does not mix expressions and legacy members.
+// conditionStyle checks that a PutItem or DeleteItem does not mix expressions and legacy
+// members.
 func (v *validator) conditionStyle(in *conditionInput) error {
 	expressions := []request.ExpressionParameter{{Name: "ConditionExpression", Text: in.ConditionExpression}}
 	return v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, expressions, request.Given(in.legacy()...))
 }
 
-// oldOrNone checks the ReturnValues of a Put or Delete.
+// oldOrNone checks that the ReturnValues of a PutItem or DeleteItem are ALL_OLD or NONE.
 func (v *validator) oldOrNone(returnValues *string) error {
 	if returnValues == nil || *returnValues == "ALL_OLD" || *returnValues == "NONE" {
 		return nil
@@ -189,12 +192,13 @@ func (v *validator) oldOrNone(returnValues *string) error {
 
 // guard is the condition of a write.
 type guard struct {
-	condition *expr.Condition // nil: none
-	returnOld bool            // a failure carries the item
+	condition *expr.Condition // nil: always true
+	returnOld bool            // the error of a failed condition has the item
 }
 
-// guard parses a condition. It must be the request's last expression, since guard also checks
-// that every placeholder was used.
+// guard parses the condition of a request. The condition must be the last expression that the
+// caller parses, since guard also checks that every placeholder was used. onFailure is
+// ReturnValuesOnConditionCheckFailure.
 func (v *validator) guard(in *conditionInput, p *expr.Placeholders, onFailure *string) (guard, error) {
 	g := guard{returnOld: is(onFailure, "ALL_OLD")}
 	var err error
@@ -216,7 +220,8 @@ func (g guard) checkPaths(t *tabledef.Table) error {
 	return tablespec.CheckPathsOutsideKeys(t, g.condition.Paths())
 }
 
-// check evaluates the condition on the current item.
+// check returns a ConditionalCheckFailedException if the condition is false for the current
+// item, which is nil if it does not exist.
 func (g guard) check(old attr.Item) error {
 	if g.condition == nil || g.condition.Eval(old) {
 		return nil
@@ -227,8 +232,8 @@ func (g guard) check(old attr.Item) error {
 	return awserr.ConditionalCheckFailed(nil)
 }
 
-// hint lets the store write without a read if the condition is only "the item exists" or "the
-// item does not exist".
+// hint returns a hint that lets the store write without a read, if the write has no condition
+// or only requires that the item exists or does not exist. Otherwise it returns the zero hint.
 func (g guard) hint(t *tabledef.Table, replacement attr.Item) store.Hint {
 	h := store.Hint{Blind: true, Replacement: replacement}
 	if g.condition == nil {

@@ -21,8 +21,9 @@ type queryInput struct {
 	ScanIndexForward       *wire.Flag
 }
 
-// legacy returns the legacy members. KeyConditions does not count if it is the only key
-// condition: the other members can then be expressions.
+// legacy returns the legacy members, which a request must not mix with expressions.
+// KeyConditions counts only beside KeyConditionExpression; alone, it can be mixed with other
+// expressions.
 func (in *queryInput) legacy() []request.LegacyMember {
 	return append(in.readInput.legacy(request.LegacyMember{Name: "QueryFilter", Given: in.QueryFilter != nil}),
 		request.LegacyMember{Name: "KeyConditions", Given: in.KeyConditions != nil && in.KeyConditionExpression != nil})
@@ -101,7 +102,8 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 	return s.page(ctx, p, items, !p.returnsOne())
 }
 
-// parseQuery parses the expressions of a query, and then KeyConditions.
+// parseQuery parses the expressions of a query, and returns its key condition: from
+// KeyConditionExpression or, if that is not given, from KeyConditions.
 func (p *readPlan) parseQuery(in *queryInput) (*expr.KeyCondition, error) {
 	if in.KeyConditionExpression == nil && in.KeyConditions == nil {
 		return nil, awserr.Validation(awserr.MsgNoKeyCondition)
@@ -126,7 +128,7 @@ func (p *readPlan) parseQuery(in *queryInput) (*expr.KeyCondition, error) {
 	return keyCondition, p.v.Expression(keyCondition.Check())
 }
 
-// checkFilterOutsideKey rejects a filter on the key attributes that the query uses.
+// checkFilterOutsideKey rejects a filter on key attributes of the queried table or index.
 func (p *readPlan) checkFilterOutsideKey() error {
 	if p.filter == nil {
 		return nil
@@ -153,7 +155,7 @@ func exprKeys(key []attr.KeyAttr) []expr.KeyAttribute {
 	return out
 }
 
-// checkBoundValues rejects key values that are impossible for an item.
+// checkBoundValues rejects values in a key condition that are empty or too large for a key.
 func checkBoundValues(key tabledef.IndexKey, bound attr.KeyRange) error {
 	hashBytes, rangeBytes := 0, 0
 	for i, value := range bound.Hashes() {
@@ -182,11 +184,12 @@ func checkBoundValues(key tabledef.IndexKey, bound attr.KeyRange) error {
 	return nil
 }
 
-// returnsOne reports whether the query selects at most one item: a partition of a table
-// without sort key.
+// returnsOne reports whether a partition has at most one item, because the read is of a table
+// without a sort key.
 func (p *readPlan) returnsOne() bool { return p.Index == nil && p.Table.Key.Range.Name == "" }
 
-// checkQueryStart checks that the query could have returned an item with ExclusiveStartKey.
+// checkQueryStart checks that ExclusiveStartKey, if given, satisfies the key condition bound,
+// and that an item can follow it.
 func (p *readPlan) checkQueryStart(bound attr.KeyRange) error {
 	if p.startKey == nil {
 		return nil

@@ -30,8 +30,8 @@ type resourcePolicyOutput struct {
 	RevisionID string `json:"RevisionId,omitzero"`
 }
 
-// policyOf checks the ARN of a request. It returns the resource of a policy, and its slot in
-// the table's Policies.
+// policyOf checks the ARN of a request. It returns the resource of the policy, and the policy's
+// key in Table.Policies.
 func (s *Server) policyOf(v *validator, arn *string) (of policy.Resource, slot string, err error) {
 	r, err := v.resource(arn)
 	if err != nil {
@@ -47,7 +47,8 @@ func (s *Server) policyOf(v *validator, arn *string) (of policy.Resource, slot s
 	return policy.Resource{ARN: *arn, Table: r.Table, Label: slot, Delay: s.opts.StatusDelays.Update}, slot, nil
 }
 
-// checkPolicySlot rejects the policy of a stream that the table does not have.
+// checkPolicySlot returns a ResourceNotFoundException if slot is the label of a stream that the
+// table does not have.
 func (s *Server) checkPolicySlot(t *tabledef.Table, of policy.Resource, slot string) error {
 	if slot == "" || t.Stream(slot, s.opts.Now()) != nil {
 		return nil
@@ -55,7 +56,8 @@ func (s *Server) checkPolicySlot(t *tabledef.Table, of policy.Resource, slot str
 	return awserr.ResourceNotFound(awserr.MsgStreamNotFound, of.ARN)
 }
 
-// changePolicy replaces a resource's policy with the result of change.
+// changePolicy replaces a resource's policy with the result of change, which gets the current
+// policy. The response has the new revision or, after a removal, that of the removed policy.
 func (s *Server) changePolicy(ctx context.Context, of policy.Resource, slot string, change func(tabledef.Policy) (tabledef.Policy, error)) (*resourcePolicyOutput, error) {
 	out := &resourcePolicyOutput{}
 	_, err := s.store.UpdateTable(ctx, of.Table, func(t *tabledef.Table) error {
@@ -68,7 +70,7 @@ func (s *Server) changePolicy(ctx context.Context, of policy.Resource, slot stri
 			return err
 		}
 		if !had && next.Document == "" {
-			return nil // nothing was deleted
+			return nil // a deletion of a missing policy
 		}
 		if t.Policies == nil {
 			t.Policies = map[string]tabledef.Policy{}
@@ -122,8 +124,9 @@ func (s *Server) getResourcePolicy(ctx context.Context, in *getResourcePolicyInp
 	return &resourcePolicyOutput{Policy: policy.Text(p), RevisionID: p.Revision()}, nil
 }
 
-// deleteResourcePolicy removes a policy. The answer is empty if there never was a policy, and
-// has the time of the deletion if it was deleted before.
+// deleteResourcePolicy removes a policy. The response has its revision. If the policy was
+// deleted before, the response has the time of that deletion; if the resource never had a
+// policy, the response is empty.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteResourcePolicy.html
 func (s *Server) deleteResourcePolicy(ctx context.Context, in *deleteResourcePolicyInput) (*resourcePolicyOutput, error) {
 	v := s.validator("DeleteResourcePolicy")

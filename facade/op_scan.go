@@ -18,7 +18,7 @@ type scanInput struct {
 	TotalSegments *wire.Integer
 }
 
-// scan reads all items of a table or an index, or of one segment.
+// scan reads a page of the items of a table or an index, or of one segment of either.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Scan.html
 func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	v := s.validator("Scan")
@@ -90,7 +90,7 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	if err = cmp.Or(p.checkProjectionPaths(), p.checkFilterPaths()); err == nil {
 		out, err = s.page(ctx, p, items, true)
 	} else if p.startKey != nil && total > 1 {
-		for _, first := range items { // the error of another segment's key comes first
+		for _, first := range items { // the error of a start key in another segment takes precedence
 			if errors.Is(first, store.ErrOtherSegment) {
 				err = first
 			}

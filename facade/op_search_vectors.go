@@ -49,14 +49,14 @@ type searchResultItem struct {
 
 const (
 	maxTopK             = 100
-	maxSearchBytes      = 16 << 20 // of an answer
+	maxSearchBytes      = 16 << 20 // of the items in a response
 	minSearchVectorName = 3
 )
 
 // searchVectors returns the items of a vector index that are nearest to a vector. It compares
-// the vectors of all items, and keeps only the best results. It reads a single partition if the
-// index has the table's partition key. Under throttling, a search takes read units of the table
-// for the entries of the partition (assumption).
+// the vectors of all items, and keeps only the best results. If the partition key of the index
+// is that of the table, it reads only one partition of the table. Throttling charges a search
+// in read units of the table, by the size of the compared entries (assumption).
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_SearchVectors.html
 func (s *Server) searchVectors(ctx context.Context, in *searchVectorsInput) (*searchVectorsOutput, error) {
 	v := s.validator("SearchVectors")
@@ -124,7 +124,7 @@ type searchPlan struct {
 	projection *expr.Projection // nil: all attributes except the vector
 }
 
-// plan parses the expressions.
+// plan parses the expressions of the request.
 func (in *searchVectorsInput) plan(v *validator) (*searchPlan, error) {
 	err := v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []request.ExpressionParameter{
 		{Name: "ProjectionExpression", Text: in.ProjectionExpression},
@@ -151,7 +151,8 @@ func (in *searchVectorsInput) plan(v *validator) (*searchPlan, error) {
 	return p, v.Expression(placeholders.CheckUsed())
 }
 
-// setVector checks the elements of the search vector, then their number.
+// setVector sets the search vector. It rejects invalid elements, and then a number of elements
+// other than the dimensions of the index.
 func (p *searchPlan) setVector(elements []wire.Value) error {
 	p.vector = make([]float32, len(elements))
 	for i, element := range elements {
@@ -167,7 +168,8 @@ func (p *searchPlan) setVector(elements []wire.Value) error {
 	return nil
 }
 
-// checkCondition checks the condition against the search schema.
+// checkCondition checks the condition against the search schema of the index. If the index has
+// a partition key, the condition must fix it.
 func (p *searchPlan) checkCondition(v *validator) error {
 	hash := attr.Value{}
 	for _, t := range p.condition.Terms() {
@@ -195,8 +197,8 @@ func (p *searchPlan) checkCondition(v *validator) error {
 	return nil
 }
 
-// matches reports whether an item is in the searched partition, and whether it meets the whole
-// condition.
+// matches reports whether an item is in the searched partition of the index, and whether it
+// satisfies the whole condition.
 func (p *searchPlan) matches(item attr.Item) (inPartition, all bool) {
 	all = true
 	for _, t := range p.condition.Terms() {
@@ -210,8 +212,8 @@ func (p *searchPlan) matches(item attr.Item) (inPartition, all bool) {
 	return true, all
 }
 
-// partition returns the partition key of the table if the search reads one partition of it, or
-// nil.
+// partition returns the partition key of the table if the condition fixes it and it is also the
+// partition key of the index. Otherwise it returns nil.
 func (p *searchPlan) partition() attr.Item {
 	key := p.table.Key.Hash.Name
 	for _, t := range p.condition.Terms() {
@@ -222,8 +224,8 @@ func (p *searchPlan) partition() attr.Item {
 	return nil
 }
 
-// searched yields the items that a search compares: those of a partition, or all if that is
-// nil.
+// searched yields the items of t that a search reads: those of a partition, or all items if
+// partition is nil.
 func (s *Server) searched(ctx context.Context, t *tabledef.Table, partition attr.Item) iter.Seq2[layout.Stored, error] {
 	if partition == nil {
 		return s.store.Scan(ctx, t, nil, 0, 1, nil)
@@ -231,9 +233,9 @@ func (s *Server) searched(ctx context.Context, t *tabledef.Table, partition attr
 	return s.store.Query(ctx, t, nil, attr.KeyRange{Hash: partition[t.Key.Hash.Name]}, true, nil)
 }
 
-// search compares items and returns the nearest, and the size of all entries of the partition.
-// The service charges for the entries that its approximate search reads, which differ from call
-// to call.
+// search compares items, and returns up to most of the nearest ones. size is the sum of the
+// sizes of all index entries in the searched partition. The service charges for the entries
+// that its approximate search reads, which differ from call to call.
 func (p *searchPlan) search(items iter.Seq2[layout.Stored, error], most int) (out *searchVectorsOutput, size int, err error) {
 	nearest := vectors.NewNearest(p.index.Distance, most)
 	for stored, err := range items {
@@ -264,8 +266,8 @@ func (p *searchPlan) search(items iter.Seq2[layout.Stored, error], most int) (ou
 	return out, size, nil
 }
 
-// project returns the attributes of an item in the answer. It omits attributes that the index
-// does not hold, even if the request names them.
+// project returns the attributes of an item for the response. It omits attributes that the
+// index does not hold, even if the request names them.
 func (p *searchPlan) project(item attr.Item, vector []float32) attr.Item {
 	entry := vectors.Project(p.table, p.index, item, vector)
 	if p.projection != nil {
@@ -275,10 +277,11 @@ func (p *searchPlan) project(item attr.Item, vector []float32) attr.Item {
 	return entry
 }
 
-// checkSearchMembers checks that the required members of SearchVectors are present, and their
-// types. The service reads this request with a strict decoder, whose errors name the position
-// in the body. Source: captures of the service of August and October 2026. Assumptions: the expected
-// types of members other than TableName and TopK, and the order of several missing members.
+// checkSearchMembers checks that the body of SearchVectors has the required members, and checks
+// their types. The service reads this request with a strict decoder, whose errors name the
+// position in the body. Source: captures of the service of August and October 2026. Assumptions:
+// the expected types of members other than TableName and TopK, and the order of several missing
+// members.
 func checkSearchMembers(body []byte) error {
 	members := []struct{ name, expected, kinds string }{
 		{"TableName", "a string", `"`}, {"IndexName", "a string", `"`}, {"SearchVector", "a sequence", "["}, {"TopK", "i32", "0"},
@@ -286,7 +289,7 @@ func checkSearchMembers(body []byte) error {
 	seen := map[string]bool{}
 	dec := jsontext.NewDecoder(bytes.NewReader(body))
 	if _, err := dec.ReadToken(); err != nil {
-		return nil //nolint:nilerr // the ordinary decoder rejects it
+		return nil //nolint:nilerr // the decoder of all operations rejects it
 	}
 	for dec.PeekKind() == '"' {
 		name, err := dec.ReadToken()
@@ -333,7 +336,7 @@ func checkSearchMembers(body []byte) error {
 	return nil
 }
 
-// serdeText returns a JSON value as that decoder shows it.
+// serdeText formats a JSON value as the strict decoder of the service does in its errors.
 func serdeText(value jsontext.Value) string {
 	switch string(value[:1]) {
 	case "n":
@@ -353,7 +356,8 @@ func serdeText(value jsontext.Value) string {
 	return "integer `" + string(value) + "`"
 }
 
-// positionIn returns the line of an offset, and the number of bytes before it in that line.
+// positionIn returns the line of an offset in body, counted from 1, and the number of bytes
+// before the offset in that line.
 func positionIn(body []byte, offset int) (line, column int) {
 	before := body[:offset]
 	return 1 + bytes.Count(before, []byte{'\n'}), len(before) - 1 - bytes.LastIndexByte(before, '\n')

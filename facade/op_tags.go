@@ -29,16 +29,17 @@ type listTagsInput struct {
 	NextToken   *string
 }
 
-// listTagsOutput is the response of ListTagsOfResource: always one page.
+// listTagsOutput is the response of ListTagsOfResource, which always has all tags.
 type listTagsOutput struct {
 	Tags []request.Tag
 }
 
-// noOutput is the response of an operation that returns nothing: nil, and no body.
+// noOutput is the type of an absent response. Operations without a response body return a nil
+// *noOutput.
 type noOutput struct{}
 
-// taggedTable returns the table name in an ARN. It denies access to other accounts, whether
-// the table exists or not.
+// taggedTable returns the table name in the ARN of a request. If the ARN has another account,
+// it returns an AccessDeniedException, whether the table exists or not.
 func (s *Server) taggedTable(v *validator, arn *string) (string, error) {
 	of, err := v.resource(arn)
 	switch {
@@ -52,7 +53,8 @@ func (s *Server) taggedTable(v *validator, arn *string) (string, error) {
 	return of.Table, nil
 }
 
-// resource parses the ARN of a table or a stream.
+// resource parses the member ResourceArn. It rejects ARNs that are neither of a table nor of a
+// part that a caller may accept, such as a stream.
 func (v *validator) resource(arn *string) (of request.ARN, err error) {
 	v.Required("ResourceArn", arn != nil)
 	if err := v.Constrained(); err != nil {
@@ -74,7 +76,8 @@ func (v *validator) resource(arn *string) (of request.ARN, err error) {
 	return of, nil
 }
 
-// tagError converts the store's errors to the texts of operations on tags.
+// tagError converts store.ErrTableNotFound to the error of operations on tags. It returns other
+// errors unchanged.
 func tagError(err error, arn string) error {
 	if errors.Is(err, store.ErrTableNotFound) {
 		return awserr.ResourceNotFound(awserr.MsgTagsNotFound, arn)
@@ -104,7 +107,7 @@ func (s *Server) tagResource(ctx context.Context, in *tagResourceInput) (*noOutp
 	return nil, nil //nolint:nilnil // see noOutput
 }
 
-// untagResource removes tags of a table; missing tags are not an error.
+// untagResource removes tags of a table. Missing tags are not an error.
 func (s *Server) untagResource(ctx context.Context, in *untagResourceInput) (*noOutput, error) {
 	v := s.validator("UntagResource")
 	v.Required("TagKeys", in.TagKeys != nil)
@@ -123,12 +126,12 @@ func (s *Server) untagResource(ctx context.Context, in *untagResourceInput) (*no
 		return nil
 	})
 	if err != nil {
-		return nil, err // the text is as for operations on items
+		return nil, err // here the service has the text of operations on items
 	}
 	return nil, nil //nolint:nilnil // see noOutput
 }
 
-// listTagsOfResource lists the tags of a table, by key.
+// listTagsOfResource lists the tags of a table in the order of their keys.
 func (s *Server) listTagsOfResource(ctx context.Context, in *listTagsInput) (*listTagsOutput, error) {
 	name, err := s.taggedTable(s.validator("ListTagsOfResource"), in.ResourceArn)
 	if err != nil {

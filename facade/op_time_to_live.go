@@ -61,8 +61,8 @@ func (s *Server) updateTimeToLive(ctx context.Context, in *updateTimeToLiveInput
 		return nil, controlError(err, name)
 	}
 	if spec.Enabled.IsTrue() {
-		// Wait, so that the status is ENABLED at once, as a table is ACTIVE at once; but not
-		// longer than the client does.
+		// Wait for the due times, so that the status is ENABLED in the next request, but not
+		// longer than the client waits.
 		select {
 		case <-s.store.FillDueTimes(name):
 		case <-ctx.Done():

@@ -35,13 +35,13 @@ type transactGetItemsOutput struct {
 	ConsumedCapacity []*capacity.Consumed `json:",omitzero"`
 }
 
-// itemResponse is the response for one item; it omits a missing Item.
+// itemResponse is the response for one item. It is empty if the item does not exist.
 type itemResponse struct {
 	Item *wire.Item `json:",omitzero"`
 }
 
-// transactGetItems reads up to 100 items as of one moment. An item that a transaction has
-// locked, or that keeps changing, cancels it with the reason TransactionConflict.
+// transactGetItems reads up to 100 items as of one moment. The request is canceled with the
+// reason TransactionConflict if a transaction holds one of the items, or an item keeps changing.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactGetItems.html
 func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput) (*transactGetItemsOutput, error) {
 	v := s.validator("TransactGetItems")
@@ -90,7 +90,7 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 		if projections[i] != nil {
 			item = projections[i].Apply(item)
 		}
-		if len(item) > 0 { // an empty projection counts as a missing item
+		if len(item) > 0 { // the service treats an empty projection as a missing item
 			out.Responses[i].Item = wire.OptionalItem(item)
 		}
 	}
@@ -98,7 +98,8 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 	return out, nil
 }
 
-// snapshot reads items as of one moment. Its error lists the reads that cancel the transaction.
+// snapshot sets Item of reads, as of one moment. If some of the reads are impossible, it returns
+// a TransactionCanceledException with their reasons.
 func (s *Server) snapshot(ctx context.Context, v *validator, reads []*store.ItemRead) error {
 	readings, errs := s.admitReads(reads)
 	if errs != nil {
@@ -129,7 +130,8 @@ func (s *Server) snapshot(ctx context.Context, v *validator, reads []*store.Item
 	return nil
 }
 
-// transactReads checks the elements against their tables.
+// transactReads checks the elements against their tables, and returns their reads. names are
+// the names of the tables.
 func (s *Server) transactReads(ctx context.Context, in *transactGetItemsInput, names []string, projections []*expr.Projection) ([]*store.ItemRead, error) {
 	reads := make([]*store.ItemRead, len(names))
 	seen := map[string]bool{}

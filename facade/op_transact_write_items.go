@@ -37,8 +37,8 @@ type transactWriteItem struct {
 	Update         *transactAction `json:",omitzero"`
 }
 
-// transactAction is any action: a Put has an Item, the others have a Key, and an Update has
-// an UpdateExpression.
+// transactAction has the members of all kinds of actions. A Put has an Item, the others have a
+// Key, and an Update has an UpdateExpression.
 type transactAction struct {
 	TableName                           *string               `json:",omitzero"`
 	Key                                 *wire.Item            `json:",omitzero"`
@@ -55,7 +55,7 @@ type transactWriteItemsOutput struct {
 	ConsumedCapacity      []*capacity.Consumed         `json:",omitzero"`
 }
 
-// The kinds of actions, named like the members of an element.
+// These are the kinds of actions, named like the members of transactWriteItem.
 const (
 	actionCheck  = "ConditionCheck"
 	actionPut    = "Put"
@@ -67,7 +67,7 @@ const (
 type checkedAction struct {
 	*transactAction
 	kind   string
-	name   string // of the table
+	name   string // name of the table
 	update *expr.Update
 	guard  guard
 	table  *tabledef.Table
@@ -77,8 +77,8 @@ type checkedAction struct {
 // transactWriteItems makes up to 100 writes, all or none, serializable with all other writes.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 //
-// An item locked by another transaction cancels it with the reason TransactionConflict; it
-// does not wait.
+// If another transaction holds one of the items, the request does not wait: it is canceled with
+// the reason TransactionConflict.
 func (s *Server) transactWriteItems(ctx context.Context, in *transactWriteItemsInput) (*transactWriteItemsOutput, error) {
 	v := s.validator("TransactWriteItems")
 	actions, err := v.transactActions(in)
@@ -126,8 +126,9 @@ func (s *Server) transactWriteItems(ctx context.Context, in *transactWriteItemsI
 	return out, nil
 }
 
-// transact makes all changes or none. Its error lists the changes that cancel the transaction.
-// replayed means that an earlier request with the same token made them.
+// transact makes all changes or none. If some are impossible, it returns a
+// TransactionCanceledException with their reasons. replayed means that an earlier request with
+// the same token made the changes.
 func (s *Server) transact(ctx context.Context, v *validator, req store.RequestToken, changes []*store.Change) (replayed bool, err error) {
 	for _, ch := range changes {
 		ch.Fn = s.throttle.Write(ch.Table, transactWeight, ch.Key, ch.Fn)
@@ -146,13 +147,14 @@ func (s *Server) transact(ctx context.Context, v *validator, req store.RequestTo
 	return false, v.canceled(errs)
 }
 
-// transactActions makes the checks that need no table.
+// transactActions makes the checks of the request that need no table, and returns its actions
+// with their parsed expressions.
 func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedAction, error) {
 	v.Length("ClientRequestToken", in.ClientRequestToken, 1, maxRequestTokenChars)
 	v.transactCount(in.TransactItems == nil, len(in.TransactItems))
 	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
 	actions := make([]checkedAction, len(in.TransactItems))
-	wrong := "" // the text for an element with no action or several
+	wrong := "" // error for the first element that has not exactly one action
 	for i, element := range in.TransactItems {
 		given := 0
 		for _, a := range []checkedAction{
@@ -203,7 +205,8 @@ func (v *validator) transactCount(absent bool, n int) {
 	v.Count("TransactItems", absent, n, maxTransactItems, "actions")
 }
 
-// members checks the constraints of the model; i is the index of the action.
+// members checks the members of the action against the model, and sets its table name. i is the
+// index of the action in the request.
 func (a *checkedAction) members(v *validator, i int) {
 	path := "TransactItems." + strconv.Itoa(i+1) + ".member." + a.kind + "."
 	a.name = v.tableNameAt(path+"TableName", a.TableName)
@@ -221,7 +224,7 @@ func (a *checkedAction) members(v *validator, i int) {
 	v.Enum(path+"ReturnValuesOnConditionCheckFailure", a.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE")
 }
 
-// tableNameAt acts like TableName for a member inside a list.
+// tableNameAt acts like TableName for a member with the given path.
 func (v *validator) tableNameAt(member string, value *string) string {
 	v.Required(member, value != nil)
 	if value == nil {
@@ -232,7 +235,7 @@ func (v *validator) tableNameAt(member string, value *string) string {
 	return name
 }
 
-// given returns the item or key of the action.
+// given returns the Item or the Key of the action.
 func (a *checkedAction) given() *wire.Item {
 	if a.kind == actionPut {
 		return a.Item
@@ -240,7 +243,7 @@ func (a *checkedAction) given() *wire.Item {
 	return a.Key
 }
 
-// key returns the action's key attributes, valid or not.
+// key returns the key attributes of the action's item. They may be invalid or missing.
 func (a *checkedAction) key() attr.Item {
 	if a.kind == actionPut {
 		return a.table.Key.KeyOf(a.Item.Item)
@@ -248,8 +251,8 @@ func (a *checkedAction) key() attr.Item {
 	return a.Key.Item
 }
 
-// parse checks values and expressions. It returns the action's share of the size limit of
-// transactions.
+// parse checks the values of the action, and parses its expressions. sizeBytes is the number of
+// bytes that count toward maxTransactBytes.
 func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 	expressions := []request.ExpressionParameter{{Name: "ConditionExpression", Text: a.ConditionExpression}}
 	if a.kind == actionUpdate {
@@ -282,10 +285,11 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 		}
 	}
 	a.guard, err = v.guard(&conditionInput{ConditionExpression: a.ConditionExpression}, placeholders, a.ReturnValuesOnConditionCheckFailure)
-	return sizeBytes, cmp.Or(err, v.Value(fault)) // the depth of a key comes last
+	return sizeBytes, cmp.Or(err, v.Value(fault)) // the error of a key that is too deep comes last
 }
 
-// checkOnce rejects an item of an earlier element of the transaction.
+// checkOnce rejects an item that seen already has, since a transaction must not name an item
+// twice, and adds the item to seen.
 func checkOnce(seen map[string]bool, t *tabledef.Table, key attr.Item) error {
 	if isSeen(seen, t.ID, key) {
 		return awserr.Validation(awserr.MsgTransactTwice)
@@ -293,7 +297,8 @@ func checkOnce(seen map[string]bool, t *tabledef.Table, key attr.Item) error {
 	return nil
 }
 
-// isSeen reports whether seen has an item of a table, and adds it.
+// isSeen reports whether seen has the item of a table, and then adds it. table is the id or the
+// name of the table.
 func isSeen(seen map[string]bool, table string, key attr.Item) bool {
 	id := table + string(attr.AppendItemJSON(nil, key))
 	was := seen[id]
@@ -301,8 +306,8 @@ func isSeen(seen map[string]bool, table string, key attr.Item) bool {
 	return was
 }
 
-// checkKeyNotEmpty rejects an empty key, the only fault of a key that fails the request
-// instead of canceling the transaction.
+// checkKeyNotEmpty rejects an empty key attribute. This error fails the request; all other
+// faults of a key cancel the transaction.
 func checkKeyNotEmpty(t *tabledef.Table, key attr.Item) error {
 	for _, a := range t.Key.Attrs() {
 		if value := key[a.Name]; value.Type == a.Type && tablespec.IsEmpty(value) {
@@ -312,7 +317,8 @@ func checkKeyNotEmpty(t *tabledef.Table, key attr.Item) error {
 	return nil
 }
 
-// checkIndexKeysNotEmpty acts like checkKeyNotEmpty for the keys of indexes.
+// checkIndexKeysNotEmpty acts like checkKeyNotEmpty for the keys of indexes in the new item or
+// the update.
 func (a *checkedAction) checkIndexKeysNotEmpty() error {
 	var item attr.Item
 	if a.kind == actionPut {
@@ -321,7 +327,8 @@ func (a *checkedAction) checkIndexKeysNotEmpty() error {
 	return tablespec.CheckGivenIndexKeys(a.table, item, a.update)
 }
 
-// checkAgainstTable checks the action against the table's schema and sets its store.Change.
+// checkAgainstTable checks the action against the table's schema, and sets Check and Fn of its
+// store.Change.
 func (a *checkedAction) checkAgainstTable() error {
 	if a.kind == actionPut {
 		if err := tablespec.CheckItem(a.table, a.Item.Item); err != nil {
@@ -355,8 +362,8 @@ func (a *checkedAction) checkAgainstTable() error {
 	return nil
 }
 
-// hashActions returns a hash that identifies equal actions, regardless of the order of their
-// members.
+// hashActions returns a hash of the actions, by which a repeated request is recognized. The
+// order of members in the request does not matter.
 func hashActions(actions []checkedAction) (hash [32]byte) {
 	h := sha256.New()
 	var text []byte
@@ -394,7 +401,8 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// canceledAt cancels a transaction of n actions for the fault of action i.
+// canceledAt returns the TransactionCanceledException of a transaction with n actions whose
+// action i has the error err.
 func canceledAt(n, i int, err error) error {
 	v := &validator{}
 	errs := make([]error, n)
@@ -402,8 +410,9 @@ func canceledAt(n, i int, err error) error {
 	return v.canceled(errs)
 }
 
-// canceled returns the TransactionCanceledException for the errors of the actions, nil for an
-// action without fault. Like AWS, it stops at the first validation error.
+// canceled returns the TransactionCanceledException for the errors of the actions, which are nil
+// for valid actions. Like AWS, it reports no errors after the first validation error. If an
+// error cannot cancel a transaction, canceled returns that error.
 func (v *validator) canceled(errs []error) error {
 	reasons := make([]awserr.CancellationReason, len(errs))
 	invalid := false
@@ -425,7 +434,7 @@ func (v *validator) canceled(errs []error) error {
 			reasons[i] = awserr.CancellationReason{Code: awserr.ReasonDuplicate, Message: e.Message, Item: e.Item}
 		case e.Code == awserr.CodeProvisionedThroughput:
 			reasons[i] = awserr.CancellationReason{Code: awserr.ReasonProvisioned, Message: e.Message}
-		case e.Code == awserr.CodeThrottling, ok && e.Code == awserr.CodeRequestLimit: // not from the Bigtable, whose error leaves the outcome unknown
+		case e.Code == awserr.CodeThrottling, ok && e.Code == awserr.CodeRequestLimit: // but not an error of the Bigtable: its outcome is unknown
 			reasons[i] = awserr.CancellationReason{Code: awserr.ReasonThrottling, Message: e.Message}
 		case e.Code == awserr.CodeValidation:
 			reasons[i] = awserr.CancellationReason{Code: awserr.ReasonValidation, Message: e.Message}
@@ -437,7 +446,8 @@ func (v *validator) canceled(errs []error) error {
 	return awserr.TransactionCanceled(reasons)
 }
 
-// transactMetrics returns ReturnItemCollectionMetrics.
+// transactMetrics returns the item collection metrics of the writes, if the member
+// ReturnItemCollectionMetrics, mode, requests them.
 func transactMetrics(actions []checkedAction, mode *string) capacity.CollectionsOfTables {
 	var out capacity.CollectionsOfTables
 	for i := range actions {
@@ -449,8 +459,8 @@ func transactMetrics(actions []checkedAction, mode *string) capacity.Collections
 }
 
 // transactCapacity returns the capacity that a transaction consumed, by table. Writes of a
-// table count twice, writes of its indexes once. A repeated request reads the larger image of
-// each item, before or after the first run.
+// table count twice, and writes of its indexes once. A repeated request (replayed) instead
+// consumes reads: for each item, of the larger image before or after the first run.
 func transactCapacity(actions []checkedAction, replayed bool, mode *string) []*capacity.Consumed {
 	var tallies capacity.Tallies
 	for i := range actions {

@@ -26,10 +26,10 @@ func (in *updateItemInput) legacy() []request.LegacyMember {
 		in.conditionInput.legacy()...)
 }
 
-// updateItem changes or creates an item if its condition holds.
+// updateItem changes or creates an item if the condition of the request holds.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
 //
-// The size limit applies to the finished item. In regions with the newer wording it also
+// The size limit applies to the updated item. In the newer layer (see MessageProfile) it also
 // applies to the data that an UpdateExpression writes plus the cost of its actions.
 func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeItemOutput, error) {
 	v := s.validator("UpdateItem")
@@ -101,8 +101,8 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	return out, nil
 }
 
-// expressionAtRunTime acts like expression for an error that depends on the item: such an
-// error never has the newer prefix.
+// expressionAtRunTime acts like request.Request.Expression for an error that depends on the
+// item. The service reports such errors in the older wording in all regions.
 func (v *validator) expressionAtRunTime(err error) error {
 	bare := request.Request{Operation: v.Operation}
 	return bare.Expression(err)

@@ -66,8 +66,8 @@ func (u globalSecondaryIndexUpdate) indexName() *string {
 	}
 }
 
-// updateTable changes settings and global indexes of a table. Settings take effect at once,
-// whatever the status; a new index is filled in the background.
+// updateTable changes settings and indexes of a table. Settings take effect at once, even while
+// the table appears as UPDATING. A new index is filled in the background.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTable.html
 func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableOutput, error) {
 	if err := refuseMembers("UpdateTable", map[string]jsontext.Value{
@@ -143,7 +143,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 		return nil, controlError(err, name)
 	}
 	counts, err := s.store.Counts(ctx, updated)
-	if err != nil { // the change has taken effect anyway
+	if err != nil { // the change has taken effect, so the request must not fail
 		counts = sizes.Counts{}
 	}
 	d := s.describe(updated, counts)
@@ -151,8 +151,9 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	return &tableOutput{d}, nil
 }
 
-// echo adds to the answer's description the parts that the service shows only in the answer
-// to a change. Source: recordings of the service.
+// echo changes the description d in the response to the form that the service shows only in the
+// response to a change. switched means that the billing mode changed. Source: recordings of the
+// service.
 func (in *updateTableInput) echo(d *tableDescription, t *tabledef.Table, switched bool) {
 	if in.SSESpecification != nil {
 		d.SSEDescription = tablespec.DescribeSSEChange(t)
@@ -190,7 +191,7 @@ func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
 	}
 }
 
-// check makes the checks that need no table.
+// check makes the checks of the request beyond the model that need no table.
 func (in *updateTableInput) check(v *validator) error {
 	if err := tablespec.CheckDefinedOnce(in.AttributeDefinitions); err != nil {
 		return err
@@ -258,8 +259,8 @@ func (in *updateTableInput) check(v *validator) error {
 	return nil
 }
 
-// checkCombination rejects settings that the service changes only on their own, or not with
-// each other.
+// checkCombination rejects combinations of changes that the service does not make in one
+// request.
 func (in *updateTableInput) checkCombination() error {
 	changes := 0
 	for _, given := range []bool{
@@ -302,7 +303,8 @@ func (in *updateTableInput) checkCombination() error {
 	return nil
 }
 
-// apply changes a copy of the table's definition.
+// apply makes the changes of the request, except those of vector indexes and encryption, in t, a
+// copy of the table's definition.
 func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 	wasProvisioned := t.BillingMode != tablespec.BillingOnDemand
 	if is(in.BillingMode, tablespec.BillingProvisioned) && len(t.LiveVectors()) > 0 {
@@ -363,7 +365,8 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 	return nil
 }
 
-// applyIndex creates, changes or deletes one global index of a table that was provisioned or not.
+// applyIndex adds, changes or removes one global index in t. wasProvisioned reports whether the
+// table had provisioned throughput before the request.
 func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndexUpdate, wasProvisioned bool, now time.Time) error {
 	if u.Create == nil {
 		name := *u.indexName()
@@ -447,8 +450,9 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 	return nil
 }
 
-// checkSameTypes rejects a new index key whose attribute has a different type in the key of
-// the table or another index, or in a search schema.
+// checkSameTypes rejects the key of a new index if one of its attributes has a different type
+// in the key of the table or of another index, or in a search schema. types are the types that
+// the request defines.
 func checkSameTypes(t *tabledef.Table, schema []tablespec.KeySchemaElement, types map[string]attr.Type) error {
 	added := tabledef.IndexKey{}
 	for _, e := range schema {
@@ -480,7 +484,7 @@ func checkSameTypes(t *tabledef.Table, schema []tablespec.KeySchemaElement, type
 	return nil
 }
 
-// schemaText formats a key as AWS does.
+// schemaText formats a key as AWS does in errors.
 func schemaText(key tabledef.IndexKey) string {
 	var elements []string
 	for _, a := range key.Hash {
@@ -492,7 +496,8 @@ func schemaText(key tabledef.IndexKey) string {
 	return "Schema:[" + strings.Join(elements, ", ") + "]"
 }
 
-// pruneDefinitions silently drops definitions that no key uses any more, as DynamoDB does.
+// pruneDefinitions drops the attribute definitions that no key uses any more, without an error,
+// as DynamoDB does.
 func pruneDefinitions(t *tabledef.Table) {
 	used := tablespec.UsedKeys(t)
 	kept := make([]attr.KeyAttr, 0, len(used))

@@ -19,9 +19,9 @@ type OperationInfo struct {
 	Note string
 }
 
-// Operations returns all operations of the DynamoDB and DynamoDB Streams API models of
-// 2026-11 in alphabetical order, with those of DynamoDB Streams last. The support table
-// is generated from it.
+// Operations returns all operations in the API models of DynamoDB and DynamoDB Streams of
+// 2026-11, in alphabetical order, with the operations of DynamoDB Streams last. The support
+// table is generated from the result.
 func Operations() []OperationInfo {
 	out := make([]OperationInfo, len(operations))
 	for i, op := range operations {
@@ -35,14 +35,14 @@ type operation struct {
 	service string
 	name    string
 	note    string
-	scan    func(body []byte) any // reads a usual body; nil: always decode
+	scan    func(body []byte) any // reads a usual body, and returns nil for others; nil: always decode
 	handle  handler
 }
 
-// handler takes a request and returns the JSON of its answer.
+// handler runs an operation, and returns the JSON of its response; nil means no body.
 type handler func(ctx context.Context, s *Server, op *operation, r rawRequest) ([]byte, error)
 
-// The prefixes of X-Amz-Target.
+// These are the names of the services, and the prefixes of X-Amz-Target.
 const (
 	serviceDynamoDB = "DynamoDB"
 	serviceStreams  = "DynamoDBStreams"
@@ -50,8 +50,9 @@ const (
 	targetStreams   = "DynamoDBStreams_20120810."
 )
 
-// serveItems acts like serve for an operation on items: it scans usual requests. Operations on
-// tables decode, because stored parts of a scanned request would keep its body in memory.
+// serveItems acts like serve for an operation on items. It scans usual requests without
+// decoding them as a whole. Operations on tables must decode: they store parts of requests, and
+// a part of a scanned request would keep its whole body in memory.
 func serveItems[In, Out any](name string, fn func(*Server, context.Context, *In) (*Out, error), note string) *operation {
 	op := serve(name, fn, note)
 	op.scan = func(body []byte) any {
@@ -64,8 +65,8 @@ func serveItems[In, Out any](name string, fn func(*Server, context.Context, *In)
 	return op
 }
 
-// serve returns the row of an operation. fn gets the decoded request with unchecked members.
-// If it returns nil, the answer has no body.
+// serve returns the row of an operation that fn handles. fn gets the decoded request, whose
+// members are unchecked. If fn returns nil, the response has no body.
 func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Out, error), note string) *operation {
 	_, wantsHost := any(new(In)).(hostInput)
 	return &operation{
@@ -93,13 +94,14 @@ func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Ou
 	}
 }
 
-// watermarked is an answer with the position up to which a stream was delivered.
+// watermarked is a response with the position up to which a stream was delivered.
 type watermarked interface{ Watermark() string }
 
-// hostInput is a request that receives the host that it was sent to.
+// hostInput is a request that needs the host that it was sent to.
 type hostInput interface{ sentTo(host string) }
 
-// checked adds a check of the body of an operation, before it is decoded.
+// checked makes op reject bodies for which check returns an error, before they are decoded. It
+// returns op.
 func (op *operation) checked(check func(body []byte) error) *operation {
 	handle := op.handle
 	op.handle = func(ctx context.Context, s *Server, op *operation, r rawRequest) ([]byte, error) {
@@ -118,7 +120,7 @@ func serveStreams[In, Out any](name string, fn func(*Server, context.Context, *I
 	return op
 }
 
-// Notes of several operations.
+// These are the notes that several operations share.
 const (
 	noteBuckets          = "with --buckets DIR, whose folders act as buckets; otherwise refused"
 	noteBulk             = noteBuckets + "; known from documentation only: the form of lines and reports is a guess, tier and rate have no effect"
@@ -133,7 +135,7 @@ const (
 	notePolicy           = "policies are checked and stored, not enforced"
 )
 
-// operations is the operation table: alphabetic, every operation of the model.
+// operations has a row for every operation of the API models, in the order of Operations.
 var operations = []*operation{
 	serveItems("BatchExecuteStatement", (*Server).batchExecuteStatement, notePartiQL),
 	serveItems("BatchGetItem", (*Server).batchGetItem, ""),
@@ -203,7 +205,7 @@ var operations = []*operation{
 	serveStreams("ListStreams", (*Server).listStreams, ""),
 }
 
-// operationsByTarget finds an operation by its X-Amz-Target.
+// operationsByTarget holds the operations by the value of X-Amz-Target.
 var operationsByTarget = func() map[string]*operation {
 	byTarget := make(map[string]*operation, len(operations))
 	for _, op := range operations {
@@ -216,7 +218,8 @@ var operationsByTarget = func() map[string]*operation {
 	return byTarget
 }()
 
-// operationOfTarget returns the operation of an X-Amz-Target header.
+// operationOfTarget returns the operation that an X-Amz-Target header names, or an
+// UnknownOperationException.
 func operationOfTarget(target string) (*operation, error) {
 	if op, ok := operationsByTarget[target]; ok {
 		return op, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// subjectTables is like mappedTables, for the tables of a shipped mapping.
+// subjectTables is like mappedTables, for the tables of the mapping in fixtures/subjects/subject.
 func subjectTables(subject string, draw func(*drawnTable)) func(*testing.T) func(*rapid.T) []modelTable {
 	return func(t *testing.T) func(*rapid.T) []modelTable {
 		t.Helper()
@@ -70,8 +70,8 @@ func place(m *layout.Mapping, item ddbmodel.Item) (placed lens.Placed, ok bool) 
 	return placed, err == nil
 }
 
-// overlaps reports whether cells of an existing item are in the place of another item's
-// cells.
+// overlaps reports whether one of the cells there, of an existing item, is where an item with the
+// extents own has its cells.
 func overlaps(there []layout.Cell, own []lens.Extent) bool {
 	return slices.ContainsFunc(there, func(c layout.Cell) bool {
 		return slices.ContainsFunc(own, func(e lens.Extent) bool { return e.Covers(c) })
@@ -83,8 +83,8 @@ func modelKey(k attr.KeySchema) []ddbmodel.KeyAttribute {
 	return []ddbmodel.KeyAttribute{{Name: k.Hash.Name, Type: k.Hash.Type.String()}, {Name: k.Range.Name, Type: k.Range.Type.String()}}
 }
 
-// drawOrder draws orders with two indexes, one of them over shards. Only the order
-// distinguishes its entries, so an order has one item.
+// drawOrder draws orders with two indexes, one of them spread over shards. The entries of two
+// items differ only by the order, so an order has one item.
 func drawOrder(d *drawnTable) {
 	d.names = []string{"Date", "Status", "Total", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK"}
 	d.keys = func(r *rapid.T) ddbmodel.Item {
@@ -129,8 +129,8 @@ func withoutIndexes(text string) string {
 	return before + "target:" + after
 }
 
-// drawTicket draws tickets and comments whose index keys are derived. Some items break the
-// templates, or lack the attributes; updates of their sources do so too.
+// drawTicket draws tickets and comments whose index keys are derived. Some items have other values
+// than the templates give, or none; so do items after updates of the attributes in the templates.
 func drawTicket(d *drawnTable) {
 	d.names = []string{"status", "openedAt", "votes", "kind", "GSI1PK", "GSI1SK", "score", "label", "status", "votes"}
 	d.keys = func(r *rapid.T) ddbmodel.Item {

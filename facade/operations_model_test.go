@@ -43,12 +43,12 @@ func init() {
 	}
 }
 
-// TestOperations_Model sends random requests to a facade and to a naive DynamoDB. Answers and
-// errors must be equal. After each request the rows, read natively and converted back through
-// the mapping, must be the items, the index rows must match them, and nothing else may be
-// left.
+// TestOperations_Model sends random requests to a facade and to a simple model of DynamoDB. Their
+// answers and errors must be equal. After each request the test reads the rows from the Bigtable
+// and converts them back through the mapping: they must be the items, the index rows must match
+// them, and there must be no other cells.
 //
-// More of it: -rapid.checks=1000 -rapid.steps=100, -rapid.seed=N.
+// To run more requests, give it -rapid.checks=1000 -rapid.steps=100, and -rapid.seed=N.
 func TestOperations_Model(t *testing.T) {
 	t.Parallel()
 	for name, draw := range map[string]func(*testing.T) func(*rapid.T) []modelTable{
@@ -77,7 +77,7 @@ func TestOperations_Model(t *testing.T) {
 	}
 }
 
-// modelTable is a table of the model and its mapping, nil for the default layout.
+// modelTable is a table of the model, and its mapping, which is nil for the default layout.
 type modelTable struct {
 	drawnTable
 	mapping *layout.Mapping
@@ -88,8 +88,8 @@ type machine struct {
 	requestDrawer
 	tb       *testing.T
 	clock    *clock.Clock
-	engine   *engine.DB  // nil: the Bigtable is remote
-	bigtable *emu.Server // likewise
+	engine   *engine.DB  // nil if the Bigtable is remote
+	bigtable *emu.Server // nil if the Bigtable is remote
 	opts     Options
 	server   *Server
 }
@@ -191,7 +191,7 @@ func (m *machine) create(r *rapid.T, t *ddbmodel.Table) {
 	}
 }
 
-// actions are the possible actions.
+// actions returns the actions of which the test chooses each at random, by name.
 func (m *machine) actions() map[string]func(*rapid.T) {
 	alone := func(kind string) func(*rapid.T) {
 		return func(r *rapid.T) { m.run(r, m.write(r, true, kind)) }
@@ -239,8 +239,8 @@ func (m *machine) batchWrite(r *rapid.T) {
 	m.run(r, b)
 }
 
-// collides reports whether a put of a batch meets cells of another item, in the table or in the
-// batch.
+// collides reports whether a put of a batch would store its item in cells of another item, in the
+// table or in the batch.
 func (m *machine) collides(b ddbmodel.BatchWrite) bool {
 	return slices.ContainsFunc(b.Writes, func(w ddbmodel.Write) bool {
 		at := slices.IndexFunc(m.tables, func(t *drawnTable) bool { return t.Name == w.Table })
@@ -352,7 +352,7 @@ func (m *machine) load(r *rapid.T) {
 	table.Put(key, item)
 }
 
-// run sends a request to both and compares the answers.
+// run sends a request to the facade and to the model, and compares their answers.
 func (m *machine) run(r *rapid.T, op ddbmodel.Operation) {
 	req := ddbmodel.Text(op.Request())
 	r.Logf("%s %s", op.Name(), req)
@@ -395,7 +395,7 @@ func unorderedResponses(r *rapid.T, answer []byte) []byte {
 	return []byte(ddbmodel.Text(content))
 }
 
-// compareErrors returns the difference of errors, or "".
+// compareErrors returns how the error of the facade differs from that of the model, or "".
 func compareErrors(want *ddbmodel.Error, err error) string {
 	if want == nil {
 		return "an error that is none"
@@ -452,7 +452,7 @@ func compareErrors(want *ddbmodel.Error, err error) string {
 	return strings.Join(faults, "; ")
 }
 
-// canonicalItem returns an item's text with the members of sets in the model's order.
+// canonicalItem returns the text of an item with the elements of sets in the model's order.
 func canonicalItem(text string) string {
 	if text == "" {
 		return ""
@@ -471,7 +471,7 @@ type answerPage struct {
 	LastEvaluatedKey    json.RawMessage
 }
 
-// read sends a Query, or a Scan of all segments, by pages.
+// read sends a Query, or a Scan of each segment, for each page.
 func (m *machine) read(r *rapid.T, query bool) {
 	reading, table := m.reading(r, query)
 	req := reading.Request(m.db)
@@ -537,7 +537,7 @@ func (m *machine) read(r *rapid.T, query bool) {
 	}
 }
 
-// pages repeats a request until the last page.
+// pages sends a request for each page, and returns the pages.
 func (m *machine) pages(r *rapid.T, operation string, req map[string]any) []answerPage {
 	var pages []answerPage
 	for {

@@ -12,7 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// scannedRequests are requests with all scanned members, some others, and some invalid ones.
+// scannedRequests are requests with all members that a scan accepts, with some others, and
+// invalid ones.
 var scannedRequests = []struct{ operation, body string }{
 	{"GetItem", `{"TableName":"plain","Key":{"id":{"S":"1"}},"ConsistentRead":true,"ReturnConsumedCapacity":"TOTAL","ProjectionExpression":"#a","ExpressionAttributeNames":{"#a":"a"}}`},
 	{"GetItem", ` { "TableName" : "pl\u0061in" , "Key" : { } , "ConsistentRead" : false , "ExpressionAttributeNames" : { } } `},

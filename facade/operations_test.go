@@ -97,7 +97,7 @@ func TestUpdateItem_ManyAttributeUpdates(t *testing.T) {
 	if want := `{"Item":{"a998":{"N":"3"},"a999":{"N":"3"},"pk":{"S":"a"},"sk":{"N":"1"}}}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	// More than an item could ever have: rejected, and quickly.
+	// More updates than an item can have attributes are rejected, and quickly.
 	if _, err := s.Call(t.Context(), "UpdateItem", []byte(update(60_000, `{"Value": {"N": "1"}}`))); err == nil || !strings.Contains(err.Error(), "size") {
 		t.Errorf("60,000 attributes: %v", err)
 	}
@@ -124,7 +124,8 @@ const createPair = `{"TableName": "pairs", "BillingMode": "PAY_PER_REQUEST",
 	"AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "N"}],
 	"KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]}`
 
-// A page ends with the item that crosses 1 MB, and consumes what it examined.
+// A page ends with the item that exceeds 1 MB, and consumes the units of the items that the
+// server examined.
 func TestQuery_PageBytes(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -155,8 +156,9 @@ func TestQuery_PageBytes(t *testing.T) {
 	}
 }
 
-// A page of 1 MB has an overhead for each item: 24 of these items are a page, whose bytes
-// hold 25. Capacity counts the items, however they are read.
+// Each item counts with an overhead for the 1 MB of a page: here ten items are a page, although
+// their bytes are below 1 MB. The consumed capacity counts only the bytes of the items, however
+// they are read.
 func TestPages_PageOverhead(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -190,8 +192,8 @@ func TestPages_PageOverhead(t *testing.T) {
 	}
 }
 
-// A page of an index with its own sort key counts that key (belief), not the table's: to the
-// byte.
+// In the 1 MB of a page of an index, an item counts with the sort key of the index, not with that
+// of the table. We have no recording of that. The test checks it to the byte.
 func TestPages_PageOverheadOfGlobalIndex(t *testing.T) {
 	t.Parallel()
 	for last, want := range map[int]int{98_399: 10, 98_400: 9} {
@@ -204,8 +206,9 @@ func TestPages_PageOverheadOfGlobalIndex(t *testing.T) {
 		put := func(i, bytes int) {
 			must(t, s, "PutItem", fmt.Sprintf(`{"TableName": "pairs", "Item": {"pk": {"S": "0123456789"}, "sk": {"N": "%d"}, "rk": {"S": "%0200d"}, "v": {"S": "%s"}}}`, i, i, strings.Repeat("x", bytes)))
 		}
-		// An item counts 2, 20 beside v, and 18 and its sort key for each block of 3,072
-		// bytes begun: eight of 110,022 + 36 x 218, and of 98,422 + 33 x 218 to be 1 MB.
+		// An item counts its bytes, and 18 and its sort key for each block of 3,072 bytes
+		// begun. Eight items of 110,022 + 36 x 218 are followed by one of 98,422 + 33 x 218,
+		// the size from which the nine are 1 MB.
 		for i := 11; i < 19; i++ {
 			put(i, 110_000)
 		}
@@ -220,7 +223,8 @@ func TestPages_PageOverheadOfGlobalIndex(t *testing.T) {
 	}
 }
 
-// Keys beyond 16 MB come back, and can be requested again unchanged.
+// Keys whose items would exceed 16 MB come back as unprocessed, and can be requested again
+// unchanged.
 func TestBatchGetItem_UnprocessedKeys(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -252,7 +256,7 @@ func TestBatchGetItem_UnprocessedKeys(t *testing.T) {
 	}
 }
 
-// jsonText is an undecoded member.
+// jsonText is the JSON of a member.
 type jsonText []byte
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -261,8 +265,8 @@ func (j *jsonText) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// The segments of a scan divide the table, each by pages, and a start key of another segment
-// is rejected.
+// Each item of a table is in one segment of a Scan, and each segment has pages. A start key of
+// another segment is rejected.
 func TestScan_Segments(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -327,8 +331,8 @@ func TestUpdateTable_Index(t *testing.T) {
 	}
 }
 
-// Failures of the Bigtable are the server's: 503 if a retry may help, otherwise 500 without
-// its text.
+// If the Bigtable fails, the status is 503 if a retry may help, and otherwise 500 without the text
+// of the error.
 func TestServer_BrokenBigtable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -379,7 +383,7 @@ func TestServer_CanceledCall(t *testing.T) {
 	}
 }
 
-// closer counts the closes of a body.
+// closer counts how often a body is closed.
 type closer struct {
 	*strings.Reader
 	closed int

@@ -33,9 +33,9 @@ type BigtableTable struct {
 	Families []mapping.Family
 }
 
-// BigtableTables yields the tables that a server would use in a Bigtable: its catalog,
-// and the tables behind DynamoDB tables that were created without a mapping. A mapping
-// names its tables itself. BigtableTables does not write. After an error, it yields the
+// BigtableTables yields the tables that a server would use in a Bigtable: its catalog, the
+// tables behind DynamoDB tables that were created without a mapping, and the tables of change
+// logs. It omits tables that a mapping names. BigtableTables does not write. It yields an
 // error last. It uses only Conn, Project, Instance, AppProfile and Deadline of opts.
 func BigtableTables(ctx context.Context, opts Options) iter.Seq2[BigtableTable, error] {
 	return func(yield func(BigtableTable, error) bool) {
@@ -71,7 +71,8 @@ type Options struct {
 	// mapping gets the lossless default layout.
 	Mappings []*mapping.Mapping
 
-	// Now is the clock for creation times and revisions. Default: wall time.
+	// Now is the clock of the server, for times in responses, expiry, tokens, streams, delays
+	// and throttling. Default: wall time.
 	Now func() time.Time
 
 	// Rand is the source of request ids, table ids and revision tokens. Reads from it are
@@ -89,9 +90,9 @@ type Options struct {
 	// AccountID is the twelve-digit account number in ARNs. Default: DefaultAccountID.
 	AccountID string
 
-	// NoAuth accepts requests without a signature, for tools in a browser. Default: any
-	// well-formed signature is accepted, whatever its key, and requests without a
-	// signature are rejected.
+	// NoAuth accepts requests without a signature, for tools in a browser. It cannot be
+	// combined with AccessKeys. Default: any well-formed signature is accepted, whatever
+	// its key, and requests without a signature are rejected.
 	NoAuth bool
 
 	// AccessKeys maps access keys to their secrets. If it is set, signatures are
@@ -106,37 +107,38 @@ type Options struct {
 	// callers share the tables.
 	Namespaced bool
 
-	// IndexLag is the delay, on the clock Now, until a write reaches the global indexes.
-	// Reads of these indexes are then eventually consistent, as on AWS. The mapping of a
-	// table can set a different lag. The lag is shorter for an item that is written again
-	// or shares its row. It is also shorter after a read of a local index, and while
-	// thousands of rows are pending. Default: 0, so a write is in all indexes when its
-	// call returns.
+	// IndexLag is the longest delay, on the clock Now, until a write reaches the global
+	// indexes. Reads of these indexes are then eventually consistent, as on AWS. The mapping
+	// of a table can set a different lag. A write reaches the indexes earlier if its item is
+	// written again or shares its row, if a local index is read, or while thousands of rows
+	// are pending. Default: 0, so a write is in all indexes when its call returns.
 	IndexLag time.Duration
 
 	// StatusDelays delays the completion of changes to tables, on the clock Now, as on
 	// AWS. Default: no delays, so a table is ACTIVE when its call returns.
 	StatusDelays StatusDelays
 
-	// Messages is the region whose wording of validation errors the server uses, and
-	// whose rule for the size of an update. Default: MessagesCurrent.
+	// Messages is the region whose wording of validation errors, and whose rule for the size
+	// of an update, the server uses. Default: MessagesCurrent.
 	Messages MessageProfile
 
-	// Deadline limits the duration of each call to the Bigtable. When it passes, the
-	// request or the start fails with an error that names the Bigtable. Default: no
-	// deadline, since a Bigtable in the same process always answers.
+	// Deadline is the longest wait for a response of the Bigtable or, in a read of many
+	// rows, for the next part of it. When it passes, the request or the start fails with an
+	// error that names the Bigtable. Default: no deadline, since a Bigtable in the same
+	// process always responds.
 	Deadline time.Duration
 
 	// Concurrency limits the number of concurrent calls that one operation makes on Conn.
-	// All operations together make at most 16 times as many, plus one each. Increase it
-	// for a Bigtable on a network, so that an operation does not wait for a round trip
-	// per item. Default: 1, so calls are sequential, which is faster within a process.
+	// All operations together make at most 16*Concurrency calls, plus one call each.
+	// Increase it for a Bigtable on a network, so that an operation does not wait for a
+	// round trip per item. Default: 1, so calls are sequential, which is faster within a
+	// process.
 	Concurrency int
 
-	// Progress reports work on all items of a table: when it starts, periodically, and
-	// when it ends. New does such work to fill the indexes of rows that a loader wrote,
-	// or to compare the rows with a changed mapping. Adding an index also causes it.
-	// Several goroutines may call Progress. Default: nil, and nothing is reported.
+	// Progress is called during work on all items of a table: when the work starts, after
+	// every 1,000 items, and when it ends. New does such work to fill the indexes of rows
+	// that a loader wrote, or to compare the rows with a changed mapping. Adding an index
+	// also causes it. Several goroutines may call Progress. Default: nil.
 	Progress func(Progress)
 
 	// Observe is called after the response to each HTTP request was written, in the
@@ -179,17 +181,19 @@ type Options struct {
 	// the killed Server is 30 seconds old by the machine's clock.
 	Slot string
 
-	maxTables, maxNamespaces int   // limits, which tests lower
-	countedItems             int64 // likewise; 0: the store's default
-	batchBytes               int   // likewise: of one batch of work over a whole table, and of an answer of GetRecords
+	// Tests lower these limits; 0 means the default. batchBytes limits a batch of work on a
+	// whole table, and a response of GetRecords.
+	maxTables, maxNamespaces int
+	countedItems             int64
+	batchBytes               int
 
 	wall *clock.Clock // for the leases of jobs, and of processes that share logs; nil: the wall clock
-	sink kinesis.Sink // for Kinesis destinations; nil: none
+	sink kinesis.Sink // target of Kinesis destinations; nil: changes stay in the logs
 
-	layers request.Layers // those of Messages
+	layers request.Layers // layers that Messages selects
 }
 
-// store returns the store's options for a catalog. o is normalized.
+// store returns the options of the store with the given catalog table. o must be normalized.
 func (o Options) store(catalog string) store.Options {
 	var progress func(store.Progress)
 	if report := o.Progress; report != nil {
@@ -318,7 +322,7 @@ func (e *OptionError) Error() string { return "facade: Options." + e.Option + ":
 // Unwrap returns the fault of the option.
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// normalized returns o with its defaults, or the first fault.
+// normalized returns o with its defaults set. It returns an error for the first invalid option.
 func (o Options) normalized() (Options, error) {
 	if o.Conn == nil {
 		return o, errors.New("facade: Options.Conn is nil: a connection to a Bigtable is required")
@@ -382,7 +386,7 @@ func (o Options) normalized() (Options, error) {
 	return o, nil
 }
 
-// maxStreamShards bounds the shards of a generation.
+// maxStreamShards limits the number of shards in a generation.
 const maxStreamShards = 1024
 
 func (o Options) checkStreams() error {
@@ -402,7 +406,7 @@ func (o Options) checkStreams() error {
 	return nil
 }
 
-// layouts converts the Mappings for the store.
+// layouts returns Mappings as the type that the store uses.
 func (o Options) layouts() []*layout.Mapping {
 	var layouts []*layout.Mapping
 	for _, m := range o.Mappings {
@@ -411,7 +415,7 @@ func (o Options) layouts() []*layout.Mapping {
 	return layouts
 }
 
-// lockedReader is a reader that is safe for concurrent use.
+// lockedReader serializes the reads from src.
 type lockedReader struct {
 	mu  sync.Mutex
 	src io.Reader

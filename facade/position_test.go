@@ -13,8 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// positions writes position cells to rows of a Bigtable table. Beside items, they are there
-// after the end of a migration; alone, they mark deleted items.
+// positions writes position cells to rows of a Bigtable table. They stay in the rows of items
+// after the end of a migration; in rows without items, they mark deleted items.
 func positions(tb testing.TB, s *Server, table string, rows ...string) {
 	tb.Helper()
 	bt := nativeClient(s)

@@ -7,7 +7,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// fetched is an entry of a local index with its item; nil if that has been deleted.
+// fetched is an entry of a local index with its item from the table. Whole is nil if the item
+// was deleted in the meantime.
 type fetched struct {
 	layout.Stored
 	Whole attr.Item
@@ -20,10 +21,11 @@ const (
 	mostFetched = 100
 )
 
-// fetchItems yields entries with their items. get reads several items at a time: at most
-// twice as many as before, as many as fit a page of pageBytes by their average size so far,
-// and limit in total, if that is not 0. Only about a page of them is held, including the item
-// that crosses its end; the others are read again in their turn.
+// fetchItems yields entries as fetched, with their items. It calls get for several entries at a
+// time. Their number at most doubles from call to call, and is limited by the average size of
+// items, so that they fit in a page of pageBytes, and by limit in total unless limit is 0.
+// fetchItems holds about a page of items, including the item that crosses its end. It reads
+// items beyond that again later.
 func fetchItems(entries iter.Seq2[layout.Stored, error], limit, pageBytes int, get func(some []layout.Stored, take func(i int, item attr.Item) bool) error) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		var waiting []layout.Stored
@@ -47,7 +49,7 @@ func fetchItems(entries iter.Seq2[layout.Stored, error], limit, pageBytes int, g
 						return false
 					}
 				}
-				if n == 0 { // other items came first and filled a page
+				if n == 0 { // items of later entries arrived first and filled a page
 					if !one(waiting[0], get, yield) {
 						return false
 					}
@@ -75,7 +77,7 @@ func fetchItems(entries iter.Seq2[layout.Stored, error], limit, pageBytes int, g
 	}
 }
 
-// one yields an entry with its item.
+// one yields a single entry with its item. It returns false after an error, or if yield does.
 func one(entry layout.Stored, get func([]layout.Stored, func(int, attr.Item) bool) error, yield func(layout.Stored, error) bool) bool {
 	var whole attr.Item
 	err := get([]layout.Stored{entry}, func(_ int, item attr.Item) bool {

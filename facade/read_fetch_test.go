@@ -25,8 +25,9 @@ func entriesOf(n int) iter.Seq2[layout.Stored, error] {
 	}
 }
 
-// For items of any size, read in any order, each entry comes with its item, in the order of
-// entries. At most a page and one item are held, and a limit is not exceeded.
+// For items of any size, which arrive in any order, each entry comes with its item, in the order
+// of the entries. The memory holds at most the items of a page and one more, and a limit is not
+// exceeded.
 func TestFetch(t *testing.T) {
 	t.Parallel()
 	const page = 1000
@@ -79,7 +80,7 @@ func TestFetch(t *testing.T) {
 	})
 }
 
-// Errors of entries and of items come in their place.
+// The error of an entry or of an item comes at the place of that entry.
 func TestFetch_Errors(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

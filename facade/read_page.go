@@ -37,7 +37,7 @@ type readInput struct {
 
 // readOutput is the response of Query and Scan.
 type readOutput struct {
-	begun            wire.Writer // with the items, unless they are only counted
+	begun            wire.Writer // has the member Items, unless items are only counted
 	Count            int
 	ScannedCount     int
 	LastEvaluatedKey *wire.Item
@@ -60,15 +60,15 @@ type readPlan struct {
 	filter     *expr.Condition
 	projection *expr.Projection
 	startKey   attr.Item
-	partition  attr.Item // the partition as far as the request restricts it; nil: none or all
-	// fetch: the request needs attributes that a local index does not have, so each entry's
-	// item is read from the table.
+	partition  attr.Item // partition key of a Query, for throttling and insights
+	// fetch means that the request needs attributes that a local index does not have, so each
+	// entry's item is read from the table.
 	fetch bool
-	// filterEntry: the filter sees only the index entry even so.
+	// filterEntry means that the filter sees only the index entry, even if fetch is set.
 	filterEntry bool
 }
 
-// constraints checks the members against the model.
+// constraints checks the members against the model, and returns the name of the table.
 func (in *readInput) constraints(v *validator) (tableName string) {
 	tableName = v.TableName(in.TableName)
 	if in.IndexName != nil {
@@ -82,7 +82,7 @@ func (in *readInput) constraints(v *validator) (tableName string) {
 	return tableName
 }
 
-// integers rejects numbers that are not integers, in the older layer.
+// integers rejects numbers that do not fit an Integer, but only in the older layer.
 func (v *validator) integers(given ...*wire.Integer) error {
 	for _, n := range given {
 		if n != nil && n.Err != nil && !v.Current {
@@ -92,7 +92,7 @@ func (v *validator) integers(given ...*wire.Integer) error {
 	return nil
 }
 
-// startKeyValues checks the values of ExclusiveStartKey.
+// startKeyValues rejects invalid values in ExclusiveStartKey.
 func (in *readInput) startKeyValues(v *validator) error {
 	if in.ExclusiveStartKey == nil || in.ExclusiveStartKey.Err == nil {
 		return nil
@@ -101,12 +101,13 @@ func (in *readInput) startKeyValues(v *validator) error {
 	text := v.AttributeErrorText(err)
 	var e *attr.Error
 	if errors.As(err, &e) && (e.IsNumber() || e.Problem == attr.DuplicateMember || e.Problem == attr.EmptySet && e.Type == attr.NS) {
-		return v.Reject(text) // AWS does not name the place
+		return v.Reject(text) // AWS does not name the member here
 	}
 	return v.Reject(fmt.Sprintf(awserr.MsgStartKeyInvalid, text))
 }
 
-// legacy returns the common legacy members of both operations, and the legacy filter.
+// legacy returns the legacy members that Query and Scan share, and filter, the legacy filter of
+// the operation.
 func (in *readInput) legacy(filter request.LegacyMember) []request.LegacyMember {
 	return []request.LegacyMember{
 		{Name: "AttributesToGet", Given: in.AttributesToGet != nil},
@@ -115,7 +116,8 @@ func (in *readInput) legacy(filter request.LegacyMember) []request.LegacyMember 
 	}
 }
 
-// parseExpressions parses filter and projection, the last expressions of a Query or Scan.
+// parseExpressions parses the filter and the projection. They must be the last expressions that
+// the caller parses, since parseExpressions also checks that every placeholder was used.
 func (p *readPlan) parseExpressions(placeholders *expr.Placeholders) (err error) {
 	if text := p.in.FilterExpression; text != nil {
 		if p.filter, err = expr.ParseCondition(expr.FilterExpression, *text, placeholders); err != nil {
@@ -130,7 +132,8 @@ func (p *readPlan) parseExpressions(placeholders *expr.Placeholders) (err error)
 	return p.v.Expression(placeholders.CheckUsed())
 }
 
-// resolveRead finds the table and the index, and checks the members that determine the read.
+// resolveRead sets the table and the index of p, and checks that the request can read them in
+// the requested way.
 func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string) error {
 	in := p.in
 	t, err := s.itemTable(ctx, tableName)
@@ -173,7 +176,7 @@ func (p *readPlan) checkFilterPaths() error {
 	return tablespec.CheckPathsOutsideKeys(p.Table, p.filter.Paths())
 }
 
-// checkSelect checks Select against the index and the list of attributes.
+// checkSelect checks that Select fits the index and the list of requested attributes, if any.
 func (p *readPlan) checkSelect() error {
 	in := p.in
 	list := ""
@@ -196,8 +199,8 @@ func (p *readPlan) checkSelect() error {
 	return nil
 }
 
-// checkProjected checks that an index has the requested attributes, and decides whether to
-// fetch for a local index.
+// checkProjected checks that a global index has the requested attributes. For a local index that
+// lacks attributes of the request or of the filter, it sets fetch.
 func (p *readPlan) checkProjected() error {
 	if p.Index == nil || p.Index.Projection == tabledef.ProjectAll {
 		return nil
@@ -225,7 +228,8 @@ func (p *readPlan) checkProjected() error {
 	return nil
 }
 
-// checkStartKey checks the shape of ExclusiveStartKey. onlyHash omits the sort key.
+// checkStartKey checks the shape of ExclusiveStartKey, if given. onlyHash is as in
+// tablespec.Source.CheckStartKey.
 func (p *readPlan) checkStartKey(onlyHash bool) error {
 	if p.in.ExclusiveStartKey == nil {
 		return nil
@@ -233,7 +237,8 @@ func (p *readPlan) checkStartKey(onlyHash bool) error {
 	return p.CheckStartKey(p.in.ExclusiveStartKey.Item, p.v.Operation == "Scan" && !p.v.Current, onlyHash)
 }
 
-// checkStartKeyOfTable checks the table's key in ExclusiveStartKey, and sets startKey.
+// checkStartKeyOfTable checks the table's key in ExclusiveStartKey, if given, and sets
+// startKey.
 func (p *readPlan) checkStartKeyOfTable() error {
 	if p.in.ExclusiveStartKey == nil {
 		return nil
@@ -242,11 +247,11 @@ func (p *readPlan) checkStartKeyOfTable() error {
 	return p.CheckStartKeyOfTable(p.startKey)
 }
 
-// page reads one page of items, up to the limit of items or of bytes, both counted before the
-// filter. A page ends at 1 MB of item sizes or of bytes by the rule of attr.Sizes.OnPage,
-// whichever is first: the latter hardly counts names, but must not make a page longer. The
-// item that crosses 1 MB belongs to the page. restartable means that a next page can be
-// requested.
+// page reads one page of items. A page ends after Limit items, or when their item sizes or
+// their sizes by attr.Sizes.OnPage reach 1 MB, whichever is first; all of these are counted
+// before the filter. OnPage hardly counts names, but must not make a page longer. The item that
+// crosses 1 MB belongs to the page. If restartable is set and the page is full, the response
+// has a LastEvaluatedKey.
 func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.Stored, error], restartable bool) (*readOutput, error) {
 	in := p.in
 	reading, err := s.throttle.Read(p.Table, p.Index, p.partition, in.ConsistentRead.IsTrue(), 1)
@@ -320,7 +325,7 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 	return out, nil
 }
 
-// fetch reads the items of entries of a local index from the table.
+// fetch yields the entries of a local index as fetched, with their items from the table.
 func (s *Server) fetch(ctx context.Context, p *readPlan, entries iter.Seq2[layout.Stored, error]) iter.Seq2[layout.Stored, error] {
 	limit := 0
 	if p.in.Limit != nil {
@@ -338,12 +343,13 @@ func (s *Server) fetch(ctx context.Context, p *readPlan, entries iter.Seq2[layou
 
 // selection is the contribution of an entry to a page.
 type selection struct {
-	item         attr.Item // nil: filtered out
-	entry        attr.Sizes
-	fetchedBytes int
+	item         attr.Item  // nil: filtered out, or deleted in the meantime
+	entry        attr.Sizes // sizes of the entry as stored
+	fetchedBytes int        // size of the fetched item
 }
 
-// selectOf applies the filter and the projection of a read to an entry.
+// selectOf returns the contribution of an entry: it applies the filter and the projection of a
+// read.
 func selectOf(p *readPlan, stored layout.Stored) (selection, error) {
 	entry, err := stored.Item()
 	if err != nil {

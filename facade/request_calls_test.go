@@ -78,7 +78,7 @@ func TestRequest_Calls(t *testing.T) {
 	}
 }
 
-// TestRequest_CallsOfNewRows: the state of new rows takes one call for all of them.
+// TestRequest_CallsOfNewRows: a request makes one call for the states of all of its new rows.
 func TestRequest_CallsOfNewRows(t *testing.T) {
 	t.Parallel()
 	s, conn := countedServer(t, 25)
@@ -87,7 +87,8 @@ func TestRequest_CallsOfNewRows(t *testing.T) {
 	}
 }
 
-// newWritesServer returns a server of the cost tables, and its conditional writes from now on.
+// newWritesServer returns a server over the tables of the cost tests, and a list to which it adds
+// its conditional writes from now on.
 func newWritesServer(t *testing.T, items int) (s *Server, writes *[]*btpb.CheckAndMutateRowRequest) {
 	t.Helper()
 	conn := &intercept.Conn{}

@@ -43,7 +43,7 @@ const (
 	costItems   = 2000
 )
 
-// loadCostTables creates both tables and fills them with items.
+// loadCostTables creates the tables of the measurements and fills them with items.
 func loadCostTables(tb testing.TB, s *Server, items int) {
 	tb.Helper()
 	const schema = `"BillingMode":"PAY_PER_REQUEST",
@@ -130,7 +130,8 @@ func BenchmarkRequest(b *testing.B) {
 		b.Run(r.name, func(b *testing.B) {
 			s := newSharingServer(b)
 			loadCostTables(b, s, costItems)
-			// Items repeat twice a round, with another payload: each write changes something.
+			// Each item occurs twice in a round, with another payload, so that each write
+			// changes it.
 			const step = 8
 			bodies := make([][]byte, 2*costItems/step)
 			for n := range bodies {
@@ -167,7 +168,7 @@ func TestRequest_Allocations(t *testing.T) {
 		}
 		// The store also allocates in the background: the minimum of several rounds is the
 		// request's own. Items are the same in each round and each request, with another
-		// payload: each write changes something.
+		// payload, so that each write changes them.
 		const rounds, runs = 4, 10
 		got := math.Inf(1)
 		for round := range rounds {
@@ -190,7 +191,7 @@ func TestRequest_Allocations(t *testing.T) {
 	}
 }
 
-// mostAllocations are the limits, by name of the request.
+// mostAllocations are the limits of TestRequest_Allocations, by name of the request.
 var mostAllocations = map[string]float64{
 	"Get": 86, "Put": 210, "Put_Conditional": 227, "Put_Plain": 118, "Update_Spread": 244, "Update_Hot": 249,
 	"Query": 1175, "Query_Index": 824, "Scan_1MB": 10900, "BatchWrite": 3790, "TransactWrite": 2320,

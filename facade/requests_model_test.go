@@ -10,8 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
 )
 
-// requestDrawer draws requests on the tables of the model: mostly valid ones, on few keys and
-// attributes, so that they meet.
+// requestDrawer draws requests on the tables of the model. Most are valid, and they use few keys
+// and attributes, so that many concern the same ones.
 type requestDrawer struct {
 	db     *ddbmodel.DB
 	tables []*drawnTable
@@ -32,7 +32,7 @@ func oneOf[V any](t *rapid.T, label string, values ...V) V {
 	return rapid.SampledFrom(values).Draw(t, label)
 }
 
-// rarely returns true once in n, and shrinks to false.
+// rarely returns true in one of n cases on average, and shrinks to false.
 func rarely(t *rapid.T, label string, n int) bool {
 	return rapid.IntRange(0, n-1).Draw(t, label) == n-1
 }
@@ -165,7 +165,7 @@ func (d *drawnTable) path(t *rapid.T) ddbmodel.Path {
 	return p
 }
 
-// paths draws paths that do not collide; nil for none.
+// paths draws up to most paths, of which none is below another or equal to it; nil is none.
 func (d *drawnTable) paths(t *rapid.T, most int) []ddbmodel.Path {
 	var paths []ddbmodel.Path
 	for range rapid.IntRange(0, most).Draw(t, "paths") {
@@ -278,8 +278,8 @@ func (d *drawnTable) update(t *rapid.T) []ddbmodel.Clause {
 	return clauses
 }
 
-// readable draws a path that an update may read: sometimes that of the key, which a new item
-// has, too.
+// readable draws a path that an update may read: sometimes that of a key attribute, which a new
+// item has, too.
 func (d *drawnTable) readable(t *rapid.T) ddbmodel.Path {
 	if rarely(t, "of the key", 4) {
 		return ddbmodel.Attribute(oneOf(t, "key attribute", d.Key...).Name)
@@ -324,7 +324,8 @@ func (d *drawnTable) expr(t *rapid.T, p ddbmodel.Path) ddbmodel.Expr {
 	return d.likely(t, p)
 }
 
-// write draws a write of one of some kinds, alone or in a transaction.
+// write draws a write of one of the kinds. It is a request of its own if alone is set, and
+// otherwise part of a transaction.
 func (d *requestDrawer) write(t *rapid.T, alone bool, kinds ...string) ddbmodel.Write {
 	table := d.table(t)
 	w := ddbmodel.Write{Kind: oneOf(t, "kind", kinds...), Table: table.Name, ReturnsOld: rapid.Bool().Draw(t, "returns old")}

@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// sdkClient is the official client, with any credentials.
+// sdkClient returns a client of the AWS SDK, whose credentials are arbitrary.
 func sdkClient(url string, transport http.RoundTripper) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(url),
@@ -32,8 +32,7 @@ func num(n int) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.Itoa(n)}
 }
 
-// TestSDK drives the main path of each operation with the official client, in this process
-// and through a port.
+// TestSDK calls the operations with the AWS SDK, in this process and through a port.
 func TestSDK(t *testing.T) {
 	t.Parallel()
 	requireSignature := func(o *Options) { o.NoAuth = false }
@@ -191,8 +190,8 @@ func driveSDK(t *testing.T, c *dynamodb.Client) {
 	}
 }
 
-// TestUpdateItem_Concurrent: no increment of 64 writers is lost, on one item and in its
-// index.
+// TestUpdateItem_Concurrent: if 64 writers increment an attribute of an item, neither the item nor
+// its index entry loses an increment.
 func TestUpdateItem_Concurrent(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)

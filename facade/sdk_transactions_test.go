@@ -17,8 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 )
 
-// TestSDK_Transactions drives transactions and expiry with the official
-// client.
+// TestSDK_Transactions calls the operations on transactions and on time to live with the AWS SDK.
 func TestSDK_Transactions(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -79,7 +78,7 @@ func TestSDK_Transactions(t *testing.T) {
 		t.Errorf("reaped %d, %v", n, err)
 	}
 
-	// Other operations that meet a transaction.
+	// Other operations meet the items of a transaction.
 	met := false
 	meanwhile(conn, func() {
 		met = true

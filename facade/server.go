@@ -29,16 +29,18 @@ type Server struct {
 	namespaces *namespaceSet // nil: all callers share the tables of store
 
 	firstCaller  atomic.Pointer[wire.Caller]
-	otherCallers atomic.Bool // noteCaller has logged one
+	otherCallers atomic.Bool // noteCaller has logged its warning
 
 	spareParameters atomic.Bool // an unused parameter of a statement has been logged
 
 	throttle *throttle.Limiter // nil: no throttling
-	keys     *insights.Keys    // of all namespaces
+	keys     *insights.Keys    // used keys in all namespaces
 }
 
 // New returns a Server over opts.Conn. It reads the catalog of tables from that Bigtable,
-// and creates the catalog if it does not exist. ctx applies only to that work.
+// and creates the catalog if it does not exist. It also creates the tables of new mappings,
+// and finishes the work of servers that were killed. ctx applies only to that work. The
+// caller must call Close.
 func New(ctx context.Context, opts Options) (*Server, error) {
 	opts, err := opts.normalized()
 	if err != nil {
@@ -90,7 +92,7 @@ func (s *Server) serve(r *http.Request, observed *Call) wire.Response {
 	return a
 }
 
-// answer runs the call of r and returns the response.
+// answer runs the operation that r requests, and returns the response, also for an error.
 func (s *Server) answer(r *http.Request, requestID string, observed *Call) wire.Response {
 	var watermark string
 	body, err := s.call(r, &watermark, observed)
@@ -108,14 +110,15 @@ func (s *Server) answer(r *http.Request, requestID string, observed *Call) wire.
 // rawRequest is a request before its operation decodes it.
 type rawRequest struct {
 	body []byte
-	host string // the host in the request
-	// scanned is the result of the operation's scan of the body; nil: decode the body.
+	host string // host that the request was sent to
+	// scanned is the result of operation.scan. If it is nil, body must be decoded.
 	scanned any
-	// watermark receives the position up to which a stream was delivered; it may be nil.
+	// watermark receives the position up to which a stream was delivered. It may be nil.
 	watermark *string
 }
 
-// readRequest rejects a body that is not a JSON object. op is nil for an unknown operation.
+// readRequest returns the request with the given body, scanned if op allows it. It rejects a
+// body that is not a JSON object. op is nil for an unknown operation.
 func (s *Server) readRequest(ctx context.Context, op *operation, host string, body []byte) (r rawRequest, err error) {
 	r.body, r.host = body, host
 	if op == nil {
@@ -131,8 +134,9 @@ func (s *Server) readRequest(ctx context.Context, op *operation, host string, bo
 	return r, err
 }
 
-// call runs the operation of r and returns the JSON of its answer. It sets watermark to the
-// position up to which a stream was delivered.
+// call runs the operation that r requests, and returns the JSON of its response. If the response
+// has records of a stream, call sets watermark to the position up to which the stream was
+// delivered.
 func (s *Server) call(r *http.Request, watermark *string, observed *Call) ([]byte, error) {
 	sent, body, err := wire.ReadBody(r)
 	if err != nil {
@@ -153,7 +157,7 @@ func (s *Server) call(r *http.Request, watermark *string, observed *Call) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	if len(body) == 0 { // AWS checks its signature anyway
+	if len(body) == 0 { // rejected only here: AWS checks the signature first
 		return nil, wire.CheckJSON(body)
 	}
 	req.watermark = watermark
@@ -167,7 +171,7 @@ func (s *Server) Call(ctx context.Context, operation string, req []byte) (respon
 	return s.callAt(ctx, "dynamodb."+s.opts.Region+".amazonaws.com", operation, req)
 }
 
-// callAt acts like Call for a request to a given host.
+// callAt acts like Call for a request that was sent to host.
 func (s *Server) callAt(ctx context.Context, host, operation string, body []byte) (response []byte, err error) {
 	op, ok := operationsByTarget[targetDynamoDB+operation]
 	if !ok {
@@ -193,9 +197,9 @@ func (s *Server) Mapping(ctx context.Context, table string) (*mapping.Mapping, e
 	return (*mapping.Mapping)(m), err
 }
 
-// CallAs is like Call, but runs the operation on behalf of the sender of r. The signature
-// of r must be valid for the body sent. If Options.Namespaced is set, the operation uses
-// the tables of the sender.
+// CallAs is like Call, but runs the operation on behalf of the sender of r, whose body was
+// sent. Like ServeHTTP, it checks the signature of r. If Options.Namespaced is set, the
+// operation uses the tables of the sender.
 func (s *Server) CallAs(r *http.Request, sent []byte, operation string, req []byte) (response []byte, err error) {
 	target, err := s.forSender(r, sent)
 	if err != nil {
@@ -204,8 +208,8 @@ func (s *Server) CallAs(r *http.Request, sent []byte, operation string, req []by
 	return target.callAt(r.Context(), wire.Host(r), operation, req)
 }
 
-// forSender checks the signature of r, whose body was sent, and returns the server for its
-// sender.
+// forSender checks the signature of r, unless Options.NoAuth is set, and returns the server for
+// its sender. sent is the body of r.
 func (s *Server) forSender(r *http.Request, sent []byte) (*Server, error) {
 	if s.opts.NoAuth {
 		return s.forCaller(r.Context(), wire.CallerOf(r))
@@ -217,7 +221,8 @@ func (s *Server) forSender(r *http.Request, sent []byte) (*Server, error) {
 	return s.forCaller(r.Context(), who)
 }
 
-// answerPanic, deferred, converts a panic to an error, so that no request ends the process.
+// answerPanic logs a panic and converts it to an error, so that no request ends the process.
+// Callers defer it.
 func (s *Server) answerPanic(ctx context.Context, op *operation, err *error) {
 	if p := recover(); p != nil {
 		s.opts.Logger.ErrorContext(ctx, "panic in a DynamoDB operation", slog.String("operation", op.name),
@@ -226,7 +231,8 @@ func (s *Server) answerPanic(ctx context.Context, op *operation, err *error) {
 	}
 }
 
-// run calls the operation.
+// run calls the operation. If a cached table definition proves to be outdated, it calls the
+// operation again.
 func (s *Server) run(ctx context.Context, op *operation, r rawRequest) (response []byte, err error) {
 	defer s.answerPanic(ctx, op, &err)
 	if err := s.throttle.Call(op.name); err != nil {
@@ -242,7 +248,8 @@ func (s *Server) run(ctx context.Context, op *operation, r rawRequest) (response
 // ErrorBody returns the JSON body with which DynamoDB responds to an error.
 func ErrorBody(e *awserr.Error) []byte { return wire.EncodeError(e) }
 
-// answerableError returns the error to answer, and logs errors that are not DynamoDB's.
+// answerableError returns the DynamoDB error of the response for err. If err is a failure of
+// the Bigtable or of this server, it also logs err.
 func (s *Server) answerableError(ctx context.Context, err error, requestID string) *awserr.Error {
 	if e, ok := awserr.As(err); ok {
 		return e
@@ -254,8 +261,8 @@ func (s *Server) answerableError(ctx context.Context, err error, requestID strin
 	return e
 }
 
-// random returns n bytes of Options.Rand. If that fails it returns zeros: ids need no
-// secrecy, and a request must not fail for lack of an id.
+// random returns n bytes of Options.Rand. If reading them fails, it logs the error and returns
+// zeros: ids need no secrecy, and a request must not fail for lack of an id.
 func (o Options) random(n int) []byte {
 	b := make([]byte, n)
 	if _, err := io.ReadFull(o.Rand, b); err != nil {

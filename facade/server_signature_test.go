@@ -22,8 +22,8 @@ const (
 	testSecret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 )
 
-// The official client works through a port and in this process; the signature covers the body
-// as sent, compressed.
+// The server accepts the signatures of the AWS SDK, through a port and in this process. They cover
+// the compressed body.
 func TestServer_SignedByClient(t *testing.T) {
 	t.Parallel()
 	now := clock.New().Now
@@ -62,8 +62,8 @@ func TestServer_SignedByClient(t *testing.T) {
 	}
 }
 
-// Clients sign by the clock of their machine, or by the Date of answers: moving the server's
-// clock locks neither out.
+// Clients sign with the time of their machine, or with the Date of an answer. The server accepts
+// both after its clock was moved.
 func TestServer_SignedWhileClockIsMoved(t *testing.T) {
 	t.Parallel()
 	wall, now := clock.NewFrozen(testTime), clock.NewFrozen(testTime)

@@ -227,7 +227,7 @@ func TestServer_BodyLimit(t *testing.T) {
 	if w := post(s, "ListTables", "{}"+pad); w.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("above 16 MB: %d", w.Code)
 	}
-	// Some kilobytes that decompress to more than the limit.
+	// The bomb has some kilobytes, which decompress to more than the limit.
 	bomb := gzipped(t, "{}"+pad)
 	w := post(s, "ListTables", string(bomb), func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") })
 	if w.Code != http.StatusRequestEntityTooLarge {

@@ -27,14 +27,16 @@ type statementInput struct {
 	ReturnValuesOnConditionCheckFailure *string
 }
 
-// constraints checks the members of a statement inside a list.
+// constraints checks the members of a statement in a list against the model. path is the prefix
+// of their paths in errors.
 func (in *statementInput) constraints(v *validator, path string) {
 	v.Enum(path+"ReturnValuesOnConditionCheckFailure", in.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE")
 	in.textConstraints(v, path)
 	in.parameterConstraints(v, path)
 }
 
-// shown formats the statement for the error of too long a list.
+// shown returns the statement in the form in which the error for a list of wrong length shows
+// it. more are further members, as AWS formats them.
 func (in *statementInput) shown(more ...string) request.Statement {
 	more = append(more, "returnValuesOnConditionCheckFailure="+request.OrNull(in.ReturnValuesOnConditionCheckFailure))
 	return request.Statement{Text: in.Statement, Parameters: in.Parameters, More: more}
@@ -51,8 +53,8 @@ func (in *statementInput) parameterConstraints(v *validator, path string) {
 	}
 }
 
-// checkParameters checks the values of all parameters, even unused ones: names first, then
-// the rest in the order of the parameters.
+// checkParameters rejects invalid parameters, even unused ones. An error that is not an
+// *attr.Error takes precedence; otherwise the first one is returned.
 func (in *statementInput) checkParameters(v *validator) error {
 	var first *attr.Error
 	for _, p := range in.Parameters {
@@ -79,11 +81,11 @@ type statement struct {
 	parameters []attr.Value
 	zeros      string // the spelling of zeros in parameters
 	spare      int    // the number of unused parameters
-	returnOld  bool   // a failed condition returns the item
+	returnOld  bool   // the error of a failed condition has the item
 	table      *tabledef.Table
 	index      *tabledef.Index
-	key        attr.Item       // of the statement's only item
-	condition  *expr.Condition // of a write; nil: none
+	key        attr.Item       // key of the statement's only item
+	condition  *expr.Condition // condition of a write besides its key; nil: always true
 	old        attr.Item       // the item before the write
 }
 
@@ -112,8 +114,8 @@ func (s *Server) parseStatement(ctx context.Context, v *validator, in *statement
 	return st, v.statementError(err)
 }
 
-// isMultiKey reports whether the table has such an index, with a key of several attributes,
-// which PartiQL does not support.
+// isMultiKey reports whether the table has the named index, and its partition or sort key has
+// several attributes, which PartiQL does not support.
 func (s *Server) isMultiKey(ctx context.Context, table, index string) bool {
 	if index == "" {
 		return false
@@ -130,7 +132,7 @@ func hasMultiKey(index *tabledef.Index) bool {
 	return len(index.Key.Hash) > 1 || len(index.Key.Range) > 1
 }
 
-// statementError converts an error of package partiql to the answer's error.
+// statementError converts an error of package partiql or expr to the error of the response.
 func (v *validator) statementError(err error) error {
 	var e *partiql.Error
 	if errors.As(err, &e) {
@@ -141,7 +143,8 @@ func (v *validator) statementError(err error) error {
 
 func (st *statement) writes() bool { return st.Kind != partiql.Select }
 
-// resolve finds the table and the index of a statement.
+// resolve sets the table and the index of a statement, and checks that the statement can use
+// them. consistent reports whether a read must be consistent.
 func (s *Server) resolve(ctx context.Context, st *statement, consistent bool) (err error) {
 	if st.spare > 0 && s.spareParameters.CompareAndSwap(false, true) {
 		s.opts.Logger.WarnContext(ctx, "a statement has fewer ? than parameters: the rest are ignored (logged once)", slog.String("statement", st.text), slog.Int("ignored", st.spare))
@@ -189,9 +192,9 @@ func (st *statement) statementKey() partiql.Key {
 	return out
 }
 
-// aimRead finds the item of a SELECT by its key. The text without is the error if the SELECT
-// has no full key, or has conditions beyond the key. Other errors are the same as those of
-// aim.
+// aimRead sets the key of the item that a SELECT names. If the SELECT does not fix the whole
+// key, or has other conditions, aimRead returns a ValidationException with the text without. It
+// returns other errors as aim does.
 func (st *statement) aimRead(without string) (err error) {
 	var e *partiql.Error
 	var more *expr.Condition
@@ -205,8 +208,9 @@ func (st *statement) aimRead(without string) (err error) {
 	return tablespec.CheckKey(st.table.Key, st.key)
 }
 
-// aim finds the item of a statement other than SELECT, and checks the statement against the
-// table. Errors are for the answer, or for statementError.
+// aim sets the key of the item of a statement other than SELECT, and the condition, and checks
+// the statement against the table. It returns errors of the response, or errors that
+// statementError must convert.
 func (st *statement) aim() (err error) {
 	if st.Kind == partiql.Insert {
 		if st.Item.Size() > maxItemBytes {
@@ -230,7 +234,8 @@ func (st *statement) aim() (err error) {
 	return tablespec.CheckPathsOutsideKeys(st.table, st.condition.Paths())
 }
 
-// apply returns the statement's result for its item.
+// apply returns the item that the statement makes of old, or nil to delete it. It is the Fn of
+// a write, and stores old for the response.
 func (st *statement) apply(old attr.Item) (attr.Item, error) {
 	st.old = old
 	failed := awserr.ConditionalCheckFailed
@@ -262,8 +267,8 @@ func (st *statement) apply(old attr.Item) (attr.Item, error) {
 	}
 }
 
-// write runs a statement that writes, and returns the item for RETURNING, or nil if the
-// statement has no RETURNING.
+// write runs a statement that writes. returned has the attributes for RETURNING, or is nil if
+// the statement has no RETURNING. tally is zero unless counted is set.
 func (s *Server) write(ctx context.Context, v *validator, st *statement, counted bool) (returned attr.Item, tally capacity.Tally, err error) {
 	var hint store.Hint
 	if st.Kind == partiql.Insert && !counted && !st.returnOld {
@@ -284,9 +289,10 @@ func (s *Server) write(ctx context.Context, v *validator, st *statement, counted
 	return returned, tally, nil
 }
 
-// read reads the one item that a SELECT names by its key, whole and as the SELECT shows it;
-// nil if not found. ok is false if the SELECT does not name one item or, with only, has
-// conditions beyond the key.
+// read reads the item that a SELECT names by its key. It returns the whole item, and shown, the
+// part that the SELECT selects. Both are nil if the item does not exist; shown is also nil if
+// the item does not satisfy the other conditions. ok is false if the SELECT does not name one
+// item or, if only is set, has other conditions.
 func (s *Server) read(ctx context.Context, st *statement, consistent, only bool) (item, shown attr.Item, ok bool, err error) {
 	if st.index != nil {
 		return nil, nil, false, nil
@@ -318,7 +324,7 @@ func (st *statement) show(item attr.Item) attr.Item {
 	return partiql.Project(st.Columns, item)
 }
 
-// checkPaths rejects paths of a SELECT that lead into keys.
+// checkPaths rejects paths of a SELECT that continue below a key attribute.
 func (st *statement) checkPaths() error {
 	var paths []expr.Path
 	if where := st.Where(); where != nil {

@@ -23,7 +23,7 @@ type statementPage struct {
 	ConsumedCapacity struct{ CapacityUnits float64 }
 }
 
-// execute calls ExecuteStatement; more are further members of the request.
+// execute calls ExecuteStatement with a statement; more are further members of the request.
 func execute(tb testing.TB, s *Server, statement, more string) (statementPage, error) {
 	tb.Helper()
 	text, err := json.Marshal(statement)
@@ -48,8 +48,8 @@ func fillPairs(tb testing.TB, s *Server) {
 	}
 }
 
-// Point 5: pages of any size give the same items, and a token survives a restart of the
-// endpoint. Golden request 31: a token belongs to one text.
+// Pages of any size give the same items. A token is valid after a restart of the endpoint, and
+// only for the text of its statement.
 func TestExecuteStatement_NextToken_Point5(t *testing.T) {
 	t.Parallel()
 	var opts Options
@@ -127,7 +127,7 @@ func TestExecuteStatement_NextToken_Parameters(t *testing.T) {
 	}
 }
 
-// Point 3: a WHERE finds the same items as an equal FilterExpression.
+// A WHERE clause selects the same items as an equal FilterExpression.
 func TestExecuteStatement_Filter_Point3(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -210,7 +210,7 @@ func TestExecuteStatement_Filter_Point3(t *testing.T) {
 	}
 }
 
-// Point 6: a statement consumes as much as the ordinary request.
+// A statement consumes as much capacity as the request without PartiQL that does the same.
 func TestExecuteStatement_Capacity_Point6(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ statement, more, operation, request string }{
@@ -242,8 +242,8 @@ func TestExecuteStatement_Capacity_Point6(t *testing.T) {
 	}
 }
 
-// Unused parameters of a statement are accepted, and logged the first time, in each operation
-// of PartiQL.
+// Each operation of PartiQL accepts statements with unused parameters. The server logs the first
+// one.
 func TestStatements_SpareParameters(t *testing.T) {
 	t.Parallel()
 	const statement = `"Statement": "SELECT * FROM \"pairs\" WHERE pk = ? AND sk = 1", "Parameters": [{"S": "a"}, {"S": "b"}, {"N": "3"}]`

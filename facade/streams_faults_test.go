@@ -19,8 +19,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
-// faultyConn fails the calls that fail selects, before or (after) after they are executed, with
-// code or Internal.
+// faultyConn fails the calls that fail selects, with the status code or Internal. If after is set,
+// the calls are executed nevertheless.
 type faultyConn struct {
 	grpc.ClientConnInterface
 	code  codes.Code
@@ -50,8 +50,8 @@ func (c *faultyConn) set(after bool, fail func(req any) bool) {
 	c.fail, c.after = fail, after
 }
 
-// Section 4.8: a failed append does not fail the write, and a lost answer to a commit leaves
-// its record; the stream waits for both and has the order of the writes.
+// A write succeeds if only the append to the log fails, and a commit whose answer is lost has its
+// record. The stream waits for both, and has the order of the writes.
 func TestStreams_Point7_LostAnswers(t *testing.T) {
 	t.Parallel()
 	conn := &faultyConn{}
@@ -90,7 +90,7 @@ func TestStreams_Point7_EachCall(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		operation, body string
-		events          map[string]string // by item: its record if it is changed
+		events          map[string]string // by item: the record of its change
 		all             bool              // all records or none
 	}{
 		"put of a new item": {"PutItem", put("new", ""), map[string]string{"new": "INSERT"}, true},
@@ -188,8 +188,8 @@ func TestStreams_IndexLag(t *testing.T) {
 	expectRecords(t, reader.read(t, s), "INSERT"+key+`{"g":{"S":"x"},"id":{"S":"a"}} old null`, "MODIFY"+key+`{"g":{"S":"y"},"id":{"S":"a"}} old null`, "REMOVE"+key+"null old null")
 }
 
-// The numbers of one server may run ahead of another's: the records of an item are in the
-// order of its writes anyway, even if the first server tidied up in between.
+// The records of an item are in the order of its writes even if the sequence numbers of one server
+// are ahead of those of another, and if the first server removed record cells in between.
 func TestStreams_TwoServersInTurn(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)

@@ -20,8 +20,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
-// skewed opens servers over one Bigtable with clocks that differ from the first's, with the
-// machine's clock by which they judge each other, and connections that can fail.
+// skewed opens a server for each of skews, all over one Bigtable, whose connections can fail. The
+// clock of a server is ahead of now by its skew. wall is the clock of the machine, by which the
+// servers decide whether another one lives.
 func skewed(t *testing.T, now *clock.Clock, skews ...time.Duration) (servers []*Server, wall *clock.Clock, conns []*faultyConn) {
 	t.Helper()
 	wall = clock.NewFrozen(testTime)
@@ -41,9 +42,9 @@ func addOne(id string) string {
 	return keyOf(id, `, "UpdateExpression": "ADD n :one", "ExpressionAttributeValues": {":one": {"N": "1"}}`)
 }
 
-// Point 8: processes with clocks ten seconds off, one hot item and many cold ones, while a
-// reader moves between them: it sees each change once, those of an item in the order of its
-// writes.
+// Processes whose clocks differ by ten seconds write one item often and many items seldom. A
+// reader that changes between the processes gets each change once, and those of an item in the
+// order of its writes.
 func TestStreams_Point8_SkewedClocks(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -88,9 +89,9 @@ func TestStreams_Point8_SkewedClocks(t *testing.T) {
 	}
 }
 
-// A process is killed between the commit of a write and its record: nobody reads past it,
-// until its silence is long enough that another process finishes its work. Nothing waits for
-// the clocks of the processes.
+// A process is killed after it has committed a write, and before it has appended the record. No
+// reader gets later records until another process finishes its work, which it does once the first
+// one has been silent for long enough. This does not depend on the clocks of the processes.
 func TestStreams_DeadWriter(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -116,7 +117,7 @@ func TestStreams_DeadWriter(t *testing.T) {
 	poll(2)
 	must(t, a, "PutItem", put("after", "")) // with a number at or above the other
 	poll(25)
-	now.Advance(10 * time.Minute) // does not count for another process's life
+	now.Advance(10 * time.Minute) // a process is not taken for dead because of this clock
 	poll(2)
 	for _, r := range got {
 		if r.text() != want("first") {
@@ -127,7 +128,7 @@ func TestStreams_DeadWriter(t *testing.T) {
 	slices.SortFunc(got[1:], func(a, b streamRecord) int { return -strings.Compare(a.text(), b.text()) })
 	expectRecords(t, got, want("first"), want("late"), want("after"))
 
-	// It was not killed, but slow: it continues, and is known to others again.
+	// The process was only slow. It continues, and other processes take it for alive again.
 	conns[1].set(false, nil)
 	must(t, b, "PutItem", put("again", ""))
 	meet(t, a, b)
@@ -155,8 +156,8 @@ func TestStreams_Slot(t *testing.T) {
 	expectRecords(t, reader.read(t, again), want("a"), want("b"))
 }
 
-// Rows of processes do not accumulate in the catalog, and a single process publishes only its
-// ceiling.
+// The catalog does not keep the rows of ended processes, and a process that is alone publishes
+// only its ceiling.
 func TestStreams_ProcessRows(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)

@@ -13,7 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// A stream keeps its records, and exists after its end, for the retention at its start.
+// A stream keeps its records for the Options.StreamRetention at its start, and exists for that
+// time after its end.
 func TestStreams_Retention(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -44,8 +45,8 @@ func TestStreams_Retention(t *testing.T) {
 	}
 }
 
-// Answers have the time of the server's clock, also in this process: a reader of a stream
-// computes its lag from it.
+// The Date of an answer is the time of the server's clock, also in this process, since the reader
+// of a stream computes its lag from it.
 func TestServer_Date(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)

@@ -154,7 +154,7 @@ func keyOf(id, more string) string {
 	return `{"TableName": "streamed", "Key": {"id": {"S": "` + id + `"}}` + more + `}`
 }
 
-// Requests 51 and 52, and point 9: a write without a change leaves no record.
+// A write that does not change its item has no record.
 func TestStreams_Point9_NoChange(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -183,7 +183,7 @@ func TestStreams_Point9_NoChange(t *testing.T) {
 	expectRecords(t, reader.read(t, s))
 }
 
-// Every kind of write, and each view.
+// Every kind of write has its records, in each view.
 func TestStreams_Views(t *testing.T) {
 	t.Parallel()
 	for view, has := range map[string]struct{ new, old bool }{
@@ -225,7 +225,7 @@ func TestStreams_Views(t *testing.T) {
 	}
 }
 
-// Point 10: a record names who deleted the item.
+// The record of a deletion by time to live names the service that deleted the item.
 func TestStreams_Point10_Expired(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -252,7 +252,8 @@ func streamError(t *testing.T, s *Server, operation, req, want string) {
 	}
 }
 
-// Requests 53 to 55 and point 12: the life of streams.
+// A stream that is disabled, or whose table is deleted, keeps its records for 24 hours, and each
+// new stream of the table has another ARN.
 func TestStreams_Point12_Lives(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -361,8 +362,8 @@ func TestStreams_ListedOnce(t *testing.T) {
 	}
 }
 
-// Point 11: iterators expire after 15 minutes, records after 24 hours, with a restart in
-// between.
+// Iterators expire after 15 minutes, and records after 24 hours, also if the server is restarted
+// in between.
 func TestStreams_Point11_Ages(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -412,8 +413,8 @@ func TestStreams_Point11_Ages(t *testing.T) {
 	expectRecords(t, newStreamReader(arn).read(t, again))
 }
 
-// Point 13: shards that rotate each second lose and repeat nothing, for any number of shards;
-// the order of an item is kept.
+// With any number of shards that rotate each second, a reader gets each record once, and those of
+// an item in order.
 func TestStreams_Point13_Rotation(t *testing.T) {
 	t.Parallel()
 	for _, shards := range [][]int{{4}, {1, 2, 4}} {
@@ -452,7 +453,7 @@ func TestStreams_Point13_Rotation(t *testing.T) {
 	}
 }
 
-// The sequential calls of writes to a table with a log.
+// The number of calls of a write to a table with a log is limited.
 func TestRequest_CallsWithLog(t *testing.T) {
 	t.Parallel()
 	conn := newCountingConn()
@@ -497,8 +498,8 @@ func (c *pairConn) begin(ctx context.Context, _ any) error {
 	return nil
 }
 
-// The first write of a row marks it before, concurrently with the read of the item: one of
-// three round trips.
+// The first write of a row marks the row while it reads the item, so that it takes three round
+// trips.
 func TestRequest_FirstWriteWithLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, firstWriteWithLog) // there, calls that deadlock fail at once
@@ -532,7 +533,7 @@ func firstWriteWithLog(t *testing.T) {
 	must(t, s, "PutItem", put("e", ""))
 }
 
-// The watermark is in a header: everything below it was delivered.
+// A header of GetRecords has the watermark: all records below it were delivered.
 func TestStreams_Watermark(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)

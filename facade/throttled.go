@@ -14,7 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// transactWeight is the cost of a table's capacity unit in a transaction.
+// transactWeight is the number of units that a read or write unit of a table costs in a
+// transaction.
 const transactWeight = 2
 
 // newLimiter returns the limiter of requests, or nil if throttling is off.
@@ -28,8 +29,8 @@ func (s *Server) newLimiter() *throttle.Limiter {
 	})
 }
 
-// quotas returns the account's limits, less the units of all tables except name. Without
-// throttling there are no limits.
+// quotas returns the quotas of the account. The provisioned units of all tables except name are
+// already reserved in them. Without throttling, the quotas have no limits.
 func (s *Server) quotas(ctx context.Context, name string) (q tablespec.Quotas, err error) {
 	if s.throttle == nil {
 		return q, nil
@@ -50,7 +51,8 @@ func (s *Server) quotas(ctx context.Context, name string) (q tablespec.Quotas, e
 	return q, nil
 }
 
-// writeItem writes an item within the throughput of its table.
+// writeItem acts like store.Store.WriteItem within the throughput of the table, and counts the
+// use of the key.
 func (s *Server) writeItem(ctx context.Context, t *tabledef.Table, key attr.Item, fn throttle.Writing, hint store.Hint) (old, updated attr.Item, err error) {
 	if s.throttle != nil {
 		fn, hint = s.throttle.Write(t, 1, key, fn), store.Hint{}
@@ -60,7 +62,8 @@ func (s *Server) writeItem(ctx context.Context, t *tabledef.Table, key attr.Item
 	return old, updated, err
 }
 
-// readItem reads an item within the throughput of its table; nil if not found.
+// readItem acts like store.Store.GetItem within the throughput of the table, and counts the use
+// of the key.
 func (s *Server) readItem(ctx context.Context, t *tabledef.Table, key attr.Item, consistent bool) (attr.Item, error) {
 	reading, err := s.throttle.Read(t, nil, key, consistent, 1)
 	s.keys.Use(t, nil, key, err)
@@ -74,8 +77,9 @@ func (s *Server) readItem(ctx context.Context, t *tabledef.Table, key attr.Item,
 	return item, err
 }
 
-// admitReads admits the reads of a transaction. errs has an error for each rejected read, and
-// nil for the others.
+// admitReads asks the limiter to admit the reads of a transaction. errs is nil if all are
+// admitted; otherwise it has an error for each rejected read, and nil for the others. Without
+// throttling, both results are nil.
 func (s *Server) admitReads(reads []*store.ItemRead) (admitted []*throttle.Reading, errs []error) {
 	if s.throttle == nil {
 		for _, r := range reads {
@@ -98,7 +102,8 @@ func (s *Server) admitReads(reads []*store.ItemRead) (admitted []*throttle.Readi
 	return admitted, errs
 }
 
-// admitKeys splits the keys of a batch by whether they may be read now.
+// admitKeys returns the keys of a batch that throttling admits, and those that it rejects. If
+// it rejects a key, it sets bt.refusal.
 func (s *Server) admitKeys(bt *batchGetTable) (admitted, refused []wire.Item) {
 	if s.throttle == nil {
 		for _, key := range bt.request.Keys {
@@ -118,7 +123,8 @@ func (s *Server) admitKeys(bt *batchGetTable) (admitted, refused []wire.Item) {
 	return admitted, refused
 }
 
-// spendOnKeys charges the units that the keys of a batch consumed beyond their admission.
+// spendOnKeys charges the units that the admitted keys of a batch consumed beyond those that
+// admitKeys has charged.
 func (s *Server) spendOnKeys(bt *batchGetTable, admitted int, units float64) {
 	if s.throttle != nil {
 		units -= float64(admitted) * capacity.ReadUnits(0, bt.request.ConsistentRead.IsTrue())
@@ -126,8 +132,9 @@ func (s *Server) spendOnKeys(bt *batchGetTable, admitted int, units float64) {
 	}
 }
 
-// admitWrites splits the writes of a batch by whether they may be done now. Their cost
-// depends on the current items.
+// admitWrites returns the writes of a batch that throttling admits, and those that it rejects.
+// It reads the current items, which determine the cost. If it rejects a write, it sets
+// bt.refusal.
 func (s *Server) admitWrites(ctx context.Context, bt *batchWriteTable) (admitted, refused []writeRequest, err error) {
 	if s.throttle == nil && len(bt.table.Insights) == 0 {
 		return bt.writes, nil, nil

@@ -25,7 +25,7 @@ import (
 const throttledTable = `{"TableName": "orders", "ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5},
 	"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}], "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}`
 
-// throttledServer returns a server with the table orders of 5 units per second.
+// throttledServer returns a server with the table orders, which has 5 units per second.
 func throttledServer(tb testing.TB, change ...func(*Options)) (*Server, *clock.Clock) {
 	tb.Helper()
 	now := clock.NewFrozen(testTime)
@@ -34,8 +34,8 @@ func throttledServer(tb testing.TB, change ...func(*Options)) (*Server, *clock.C
 	return s, now
 }
 
-// Acceptance point 23: after 301 seconds a table of 5 units admits 1,500 units, for any kind
-// of request.
+// After 301 seconds without requests, a table of 5 units per second admits requests for 1,500
+// units, of any kind.
 func TestThrottle_ExactCounts(t *testing.T) {
 	t.Parallel()
 	for operation, c := range map[string]struct {
@@ -72,7 +72,7 @@ func TestThrottle_ExactCounts(t *testing.T) {
 	}
 }
 
-// Concurrent writers get no more than the available units.
+// Concurrent writers do not consume more than the available units.
 func TestThrottle_AtOnce(t *testing.T) {
 	t.Parallel()
 	s, now := throttledServer(t)
@@ -95,7 +95,7 @@ func TestThrottle_AtOnce(t *testing.T) {
 	}
 }
 
-// A transaction with concurrent writers takes no more than the cost of its items.
+// A transaction consumes two units for each of its small items, and no more.
 func TestThrottle_Transactions(t *testing.T) {
 	t.Parallel()
 	s, now := throttledServer(t)
@@ -148,8 +148,8 @@ func TestThrottle_Sizes(t *testing.T) {
 	}
 }
 
-// A throttled request has the reason in the types of the AWS SDK, and the SDK retries until
-// units are available.
+// The error of a throttled request has the reason in the types of the AWS SDK, and the SDK retries
+// until units are available.
 func TestThrottle_SDK(t *testing.T) {
 	t.Parallel()
 	s, now := throttledServer(t)
@@ -192,8 +192,8 @@ func TestThrottle_SDK(t *testing.T) {
 	}
 }
 
-// The SDK's own retries wait as long as a throttled answer says, which is more than they would
-// wait without it.
+// Before a retry, the SDK waits as long as the throttled answer says, which is longer than it
+// would otherwise wait.
 func TestThrottle_SDKWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -215,7 +215,8 @@ func TestThrottle_SDKWaits(t *testing.T) {
 	})
 }
 
-// Namespaced callers have their own throughput, and ARNs of their region.
+// If the tables of callers are kept apart, each caller has the throughput of its own tables, and
+// ARNs of its region.
 func TestThrottle_Namespaces(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -241,7 +242,7 @@ func TestThrottle_Namespaces(t *testing.T) {
 	}
 }
 
-// A batch over an exhausted table and another one is done in part.
+// Of a batch on a throttled table and on another one, the server processes the writes to the other.
 func TestThrottle_BatchOfTwoTables(t *testing.T) {
 	t.Parallel()
 	s, _ := throttledServer(t)
@@ -257,7 +258,7 @@ func TestThrottle_BatchOfTwoTables(t *testing.T) {
 	}
 }
 
-// A throttled answer has the milliseconds to wait, other answers do not.
+// A throttled answer says how many milliseconds to wait. Other answers do not.
 func TestThrottle_RetryAfter(t *testing.T) {
 	t.Parallel()
 	s, now := throttledServer(t)

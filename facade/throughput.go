@@ -11,7 +11,7 @@ import (
 // Throughput settings are checked, stored and described. With Options.Throttle, package
 // throttle applies them.
 
-// describeUnits describes provisioned throughput.
+// describeUnits returns the description of provisioned throughput at the time now.
 func describeUnits(p tabledef.Provisioned, now time.Time) throughputDescription {
 	changes := p.UnitChanges
 	d := throughputDescription{ReadCapacityUnits: p.ReadUnits, WriteCapacityUnits: p.WriteUnits, NumberOfDecreasesToday: changes.DecreasesOn(now)}
@@ -24,8 +24,9 @@ func describeUnits(p tabledef.Provisioned, now time.Time) throughputDescription 
 	return d
 }
 
-// describeBilling describes the billing mode of a table that is or was on demand. The answer
-// to a request that sets it does not have a time yet.
+// describeBilling describes the billing mode of a table that is or was on demand, and returns
+// nil for other tables. asked means that the response is to a request that sets the mode: it
+// has no time yet.
 func describeBilling(t *tabledef.Table, asked bool) *billingModeSummary {
 	since := t.OnDemandSince
 	if since.IsZero() {

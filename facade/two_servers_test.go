@@ -32,7 +32,8 @@ func newTwoTestServers(t *testing.T, change ...func(*Options)) (a, b *Server) {
 	return a, b
 }
 
-// Writes of a facade that does not yet know another's new index or time to live reach it.
+// A new index or time to live of one facade includes the writes of another one that does not know
+// of it yet.
 func TestServer_TwoOfThemAndANewIndex(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)

@@ -9,20 +9,20 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// validator extends the validator of a request with the checks of operations.
+// validator extends request.Validator with checks that several operations share.
 type validator struct{ request.Validator }
 
 func (s *Server) validator(operation string) *validator {
 	return &validator{request.NewValidator(s.opts.wording(operation))}
 }
 
-// tables returns the constraints of table definitions.
+// tables returns the checks of table definitions, which record their failures in v.
 func (v *validator) tables() tablespec.Constraints {
 	return tablespec.Constraints{Validator: &v.Validator}
 }
 
-// readDepth selects the older layer if a value of a write of one item has the depth at which
-// the service does so in all regions: its enums and prefixes then precede the nesting.
+// readDepth selects the older layer if a value in a write of one item is nested so deeply that
+// the service does so in all regions. That layer checks enums before it reports the nesting.
 func (v *validator) readDepth(item *wire.Item, in *conditionInput, updates map[string]request.AttributeValueUpdate) {
 	deep := item != nil && isDeep(item.Err)
 	for _, value := range in.ExpressionAttributeValues {
@@ -40,13 +40,14 @@ func (v *validator) readDepth(item *wire.Item, in *conditionInput, updates map[s
 	v.Current = v.Current && !deep
 }
 
-// isDeep reports whether err is of a value that is too deep, and deep enough for the older layer.
+// isDeep reports whether err rejects a value that is nested at least attr.MaxCountedDepth levels
+// deep.
 func isDeep(err error) bool {
 	e, ok := errors.AsType[*attr.Error](err)
 	return ok && e.Levels >= attr.MaxCountedDepth
 }
 
-// wording returns the wording of the answers to an operation.
+// wording returns the wording of errors of an operation.
 func (o Options) wording(operation string) request.Request {
 	return request.Request{Operation: operation, Current: o.layers.Newer(operation)}
 }

@@ -42,8 +42,8 @@ func (u vectorIndexUpdate) check() error {
 	return nil
 }
 
-// checkAllocation rejects the deletion of a vector index while the table is UPDATING to create
-// it.
+// checkAllocation rejects the deletion of a vector index that is being allocated. The table is
+// UPDATING meanwhile, which the store would reject with another text.
 func (s *Server) checkAllocation(ctx context.Context, name string, updates []vectorIndexUpdate) error {
 	if len(updates) == 0 || updates[0].Delete == nil {
 		return nil
@@ -63,8 +63,9 @@ func (s *Server) checkAllocation(ctx context.Context, name string, updates []vec
 	return nil
 }
 
-// applyVectors changes the vector indexes in a copy of the table's definition, and checks the
-// limits over all indexes. It is the last step of an update.
+// applyVectors makes the changes of vector indexes in t, a copy of the table's definition. It
+// must be the last step of an update, since it also drops unused attribute definitions and
+// checks the limits of all indexes.
 func (s *Server) applyVectors(t *tabledef.Table, in *updateTableInput) error {
 	now := s.opts.Now()
 	for _, u := range in.GlobalSecondaryIndexUpdates {
@@ -116,8 +117,8 @@ func (s *Server) createVectorIndex(t *tabledef.Table, given tablespec.VectorInde
 }
 
 // checkVectorAttribute rejects a vector attribute that is also a key attribute of the table or
-// an index. It also rejects an attribute that holds vectors and is in a search schema, with the
-// text for both in one request (assumption).
+// an index. It also rejects an attribute that has the vectors of one index and is in the search
+// schema of another, with the text for both in one request (assumption).
 func checkVectorAttribute(t *tabledef.Table, ix *tabledef.VectorIndex) error {
 	keys := []tabledef.IndexKey{tabledef.IndexKeyOf(t.Key)}
 	for i := range t.Indexes {
@@ -139,12 +140,13 @@ func checkVectorAttribute(t *tabledef.Table, ix *tabledef.VectorIndex) error {
 	return nil
 }
 
-// vectorSchemaText returns a vector attribute as AWS prints it.
+// vectorSchemaText formats the vector attribute of an index as AWS does in errors.
 func vectorSchemaText(ix *tabledef.VectorIndex) string {
 	return fmt.Sprintf("VectorIndexSchema:[VectorAttribute: key{%s:L:%d}]", ix.Attribute, ix.Dimensions)
 }
 
-// checkBesideVectors rejects a key of a new global index that has a vector attribute.
+// checkBesideVectors rejects the key of a new global index if it contains the vector attribute
+// of a vector index.
 func checkBesideVectors(t *tabledef.Table, schema []tablespec.KeySchemaElement, defs []tablespec.AttributeDefinition) error {
 	types := tablespec.DefinedTypes(defs)
 	for _, ix := range t.LiveVectors() {
@@ -158,8 +160,8 @@ func checkBesideVectors(t *tabledef.Table, schema []tablespec.KeySchemaElement, 
 	return nil
 }
 
-// defineSearchSchema adds the attributes of a search schema to those of a table. It rejects
-// another type for an existing attribute.
+// defineSearchSchema adds the attributes in the search schema of ix to the attribute definitions
+// of t. It rejects an attribute that t defines with another type.
 func defineSearchSchema(t *tabledef.Table, ix *tabledef.VectorIndex, defs []tablespec.AttributeDefinition) error {
 	types := tablespec.DefinedTypes(defs)
 	for _, a := range tablespec.DefinitionsOf(defs) {
@@ -176,12 +178,14 @@ func defineSearchSchema(t *tabledef.Table, ix *tabledef.VectorIndex, defs []tabl
 	return nil
 }
 
-// searchSchemaText returns an attribute of a search schema as AWS prints a key (assumption).
+// searchSchemaText formats an attribute of a search schema as AWS formats a key in errors
+// (assumption).
 func searchSchemaText(name string, of attr.Type) string {
 	return fmt.Sprintf("Schema:[SchemaElement: key{%s:%s:HASH}]", name, of)
 }
 
-// deleteVectorIndex removes a vector index from a definition, even while it is being filled.
+// deleteVectorIndex removes a vector index from a definition, even while it is being filled. If
+// StatusDelays.IndexDelete is set, the index stays as DELETING for that time.
 func (s *Server) deleteVectorIndex(t *tabledef.Table, name string, now time.Time) error {
 	ix := t.VectorIndex(name)
 	if ix == nil {
@@ -222,7 +226,8 @@ func describeVectors(t *tabledef.Table, arn string, counts sizes.Counts, now tim
 	return all
 }
 
-// checkNoVectors returns the error of a read whose index is unknown or a vector index.
+// checkNoVectors returns the error of a Query or Scan of an index that is unknown, or is a
+// vector index.
 func (p *readPlan) checkNoVectors(name string) error {
 	switch ix := p.Table.VectorIndex(name); {
 	case ix == nil:

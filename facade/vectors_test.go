@@ -37,7 +37,7 @@ func searchIDs(t *testing.T, s *Server, request string) (ids []string) {
 	return ids
 }
 
-// TestSDK_Vectors drives vector search and bulk operations with the official client.
+// TestSDK_Vectors calls vector search and bulk operations with the AWS SDK.
 func TestSDK_Vectors(t *testing.T) {
 	t.Parallel()
 	buckets := openBuckets(t, t.TempDir())
@@ -118,8 +118,8 @@ func TestSDK_Vectors(t *testing.T) {
 	}
 }
 
-// If captures of the service differ or do not exist, clients must accept each answer. The
-// server gives one of them.
+// Where captures of the service differ, or do not exist, clients must accept each possible answer.
+// The server gives one of them.
 func TestVectors_Unconfirmed(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -162,8 +162,8 @@ func TestVectors_Unconfirmed(t *testing.T) {
 	}
 }
 
-// A new index holds the items of its table, except for those that could no longer be written.
-// Their other attributes can be updated.
+// A new index has the items of its table, except for those that the table would no longer accept.
+// An update can change the other attributes of such items.
 func TestVectors_ItemsBefore(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -190,8 +190,8 @@ func TestVectors_ItemsBefore(t *testing.T) {
 	}
 }
 
-// The catalog has the definitions of vector indexes: another process with the same Bigtable
-// searches the data of this one.
+// The catalog stores the definitions of vector indexes, so that another process with the same
+// Bigtable can search the data of this one.
 func TestVectors_TwoProcesses(t *testing.T) {
 	t.Parallel()
 	var o Options

@@ -11,8 +11,11 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -23,6 +26,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
 	"github.com/tabletop-emu/tabletop/migrate/source"
+	"github.com/tabletop-emu/tabletop/migrate/stream"
 )
 
 // status returns the status of the table.
@@ -186,19 +190,72 @@ func TestFollow_TargetAway(t *testing.T) {
 	away := &awayTarget{ClientConnInterface: l.target, from: l.now().Add(5 * time.Second), to: l.now().Add(time.Minute)}
 	away.now = l.now
 	o := l.options("one")
-	o.UntilTip, o.Sleep = true, l.sleep(nil)
+	o.Until, o.Sleep = away.to, l.sleep(nil)
 	if err := migrate.Follow(t.Context(), away, o); err != nil {
 		t.Fatal(err)
 	}
 	if away.refused == 0 || l.now().Before(away.to) {
-		t.Errorf("the target refused %d calls", away.refused)
+		t.Errorf("the target refused %d calls until %v, want some until %v", away.refused, l.now(), away.to)
 	}
 	l.verify(t)
 	away.from, away.to = l.now().Add(5*time.Second), l.now().Add(time.Hour)
-	o.UntilTip = false
+	o.Until = time.Time{}
 	if err := migrate.Follow(t.Context(), away, o); err == nil || errors.Is(err, context.Canceled) || l.now().Before(away.from.Add(14*time.Minute)) {
 		t.Errorf("after %v the follower ends with %v", l.now().Sub(away.from), err)
 	}
+}
+
+// A quiet table needs no change to be followed, waited for and ended: an empty answer of the stream moves the
+// watermark, also of a source that does not state it.
+func TestFollow_Quiet(t *testing.T) {
+	t.Parallel()
+	for rule, most := range map[string]time.Duration{stream.RuleHeader: 2 * time.Second, stream.RuleAnswers: 4 * time.Second} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			l := startEarly(t, 10)
+			l.clients.Stream = unstated{l.clients.Stream, rule == stream.RuleAnswers}
+			l.toTip(t, "first") // has the changes before the end of the load
+			l.env.Advance(time.Hour)
+			_, stop := l.follow(t, "one")
+			for waited := 0; ; waited++ {
+				s := l.status(t)
+				if s.Changes > 0 {
+					t.Fatalf("%d changes of a quiet table", s.Changes)
+				}
+				if s.Rule == rule && s.Lag >= 0 && s.Lag <= most && s.Watermark.After(l.now().Add(-time.Minute)) {
+					break
+				}
+				if waited == 1000 {
+					t.Fatalf("the lag of a quiet table is %v by rule %q", s.Lag, s.Rule)
+				}
+				l.env.Advance(time.Second)
+				must(t, pause(t.Context(), time.Second))
+			}
+			stop()
+			l.env.Advance(time.Hour)
+			l.toTip(t, "last")
+			if s := l.status(t); s.Phase != "DRAINED" || s.Watermark.Before(l.now().Add(-time.Minute)) {
+				t.Errorf("the status is %+v", s)
+			}
+			must(t, migrate.EndFollow(t.Context(), l.target, "Things", "operator", false, l.common()))
+		})
+	}
+}
+
+// unstated is a source that does not state its watermark, if it hides.
+type unstated struct {
+	stream.Client
+	hides bool
+}
+
+func (c unstated) GetRecords(ctx context.Context, in *dynamodbstreams.GetRecordsInput, o ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetRecordsOutput, error) {
+	out, err := c.Client.GetRecords(ctx, in, o...)
+	if err == nil && c.hides {
+		if r, ok := awsmiddleware.GetRawResponse(out.ResultMetadata).(*smithyhttp.Response); ok {
+			r.Header.Del("x-tabletop-watermark")
+		}
+	}
+	return out, err
 }
 
 // A lease is judged by its observer: a second follower is refused when the first one renews it, and takes over when
@@ -309,6 +366,7 @@ func TestFollow_Throttle(t *testing.T) {
 	o := l.options("one")
 	o.UntilTip, o.Sleep, o.Mode = true, l.sleep(nil), "ordered"
 	began, looks := l.now(), 0
+	o.Stopwatch = func() time.Duration { return l.now().Sub(began) }
 	var paused, last time.Time
 	o.Throttle = func() (int, bool) {
 		if looks++; looks > 30 {
@@ -336,7 +394,7 @@ func TestFollow_Throttle(t *testing.T) {
 		l.put(t, "p", fmt.Sprint("s", i), 100+i, nil)
 	}
 	o.Throttle = func() (int, bool) { return 0, false }
-	o.MaxRowsPerSecond, o.Stopwatch = 10, func() time.Duration { return l.now().Sub(began) }
+	o.MaxRowsPerSecond = 10
 	start := l.now()
 	if err := migrate.Follow(t.Context(), l.target, o); err != nil {
 		t.Fatal(err)

@@ -252,7 +252,7 @@ func TestFollow_KilledEarly(t *testing.T) {
 	o.Increments, o.Mode = filepath.Join(dir, "increments"), "guarded"
 	o.Sleep = func(ctx context.Context, d time.Duration) error {
 		switch d { //nolint:exhaustive // the others are pauses
-		case time.Second: // before a checkpoint
+		case 250 * time.Millisecond: // before a checkpoint
 			<-ctx.Done()
 		case 5 * time.Second: // all is applied
 			return errCut
@@ -264,9 +264,9 @@ func TestFollow_KilledEarly(t *testing.T) {
 	if err := migrate.Follow(t.Context(), conn, o); status.Code(err) != codes.PermissionDenied {
 		t.Fatalf("the run ends with %v", err)
 	}
-	l.env.Advance(leaseEnds)
 	o = l.options("stream")
 	o.Mode, o.UntilTip = "guarded", true
+	o.Warn = func(string) { l.env.Advance(leaseEnds) } // it waits for the lease of the killed one
 	if err := migrate.Follow(t.Context(), l.target, o); err != nil {
 		t.Fatal(err)
 	}

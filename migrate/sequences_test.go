@@ -349,7 +349,7 @@ func (s *sequence) now() time.Time { return exporttest.Time.Add(30 * time.Hour) 
 func (s *sequence) apply() {
 	s.t.Helper()
 	w := apply.Writer{
-		B: table.NewBigtable(s.conn, table.Options{}), Mapping: (*layout.Mapping)(s.o.Mappings[0]), Guarded: s.rand.IntN(2) == 0, Now: s.now,
+		B: table.NewBigtable(s.conn, table.Options{}), Mapping: (*layout.Mapping)(s.o.Mappings[0]), Guarded: s.rand.IntN(2) == 0,
 		Refuse: func(_ apply.Change, err error) error { return err },
 	}
 	item := func(text string) attr.Item {

@@ -32,8 +32,8 @@ type FollowStatus struct {
 
 	// Watermark is the time before which all writes of the source are applied, by Rule: "header" of
 	// Tabletop's endpoint, "answers" of others, "increments" (the end of the last incremental export),
-	// or "newest" (the newest record of a Kinesis data stream less the allowance). Lag is its distance from the clock of the source
-	// when the checkpoint was written; negative if the watermark is unknown.
+	// or "newest" and "delivered" (the newest record of a Kinesis data stream, or the time in the file _delivered, less the allowance).
+	// Lag is its distance from the clock of the source when the checkpoint was written; negative if the watermark is unknown.
 	Watermark time.Time     `json:"watermark,omitzero"`
 	Rule      string        `json:"rule,omitempty"`
 	Lag       time.Duration `json:"lagNanoseconds"`

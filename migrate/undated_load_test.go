@@ -79,7 +79,7 @@ func TestCatchUp_UndatedBelowAnExport(t *testing.T) {
 			}
 			for range 2 {
 				_, err := loaded(t, conn, undated(t, after), o)
-				WantDamage(t, err, source.TargetNewer, "Bigtable table t was loaded with cells at 2024-05-27T06:11:47.109Z, and the source, which has no time, would write older cells, at 2010-01-01T00:00:00Z")
+				WantDamage(t, err, source.TargetNewer, "Bigtable table t has cells at 2024-05-27T06:11:47.109Z from an earlier load, and reads would not return the older cells of the source, which has no time, at 2010-01-01T00:00:00Z")
 			}
 			// A table without rows hides nothing.
 			if err := table.NewBigtable(conn, table.Options{}).DropTable(t.Context(), "t"); err != nil {
@@ -203,5 +203,5 @@ func TestCatchUp_ExportBelowItsCells(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := loaded(t, conn, exports(t, true, before, after), timedMapping(t, "2024-04-01T00:00:00Z"))
-	WantDamage(t, err, source.TargetNewer, "Bigtable table t was loaded with cells at 2024-05-01T00:00:00Z, and the source would write older cells, at 2024-04-01T00:00:00Z")
+	WantDamage(t, err, source.TargetNewer, "Bigtable table t has cells at 2024-05-01T00:00:00Z from an earlier load, and reads would not return the older cells of the source, at 2024-04-01T00:00:00Z")
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -18,19 +19,78 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/stream"
 )
 
-// countedReads counts the reads of the items' table.
+// countedReads counts the reads of the target, and the rows of followed tables that they return.
 type countedReads struct {
 	grpc.ClientConnInterface
-	reads atomic.Int64
+	reads, rows atomic.Int64
 }
 
 func (c *countedReads) NewStream(ctx context.Context, d *grpc.StreamDesc, method string, o ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := c.ClientConnInterface.NewStream(ctx, d, method, o...)
 	if strings.HasSuffix(method, "/ReadRows") {
 		c.reads.Add(1)
+		s = &countedRows{ClientStream: s, c: c}
 	}
-	return c.ClientConnInterface.NewStream(ctx, d, method, o...)
+	return s, err
+}
+
+type countedRows struct {
+	grpc.ClientStream
+	c      *countedReads
+	counts bool
+}
+
+func (s *countedRows) SendMsg(m any) error {
+	s.counts = !strings.Contains(m.(*btpb.ReadRowsRequest).GetTableName(), "/_")
+	return s.ClientStream.SendMsg(m)
+}
+
+func (s *countedRows) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if err == nil && s.counts {
+		for _, chunk := range m.(*btpb.ReadRowsResponse).GetChunks() {
+			if chunk.GetCommitRow() {
+				s.c.rows.Add(1)
+			}
+		}
+	}
+	return err
+}
+
+// countedItems counts the calls that read the source, and the items that they return.
+type countedItems struct {
+	stream.ItemClient
+	page                         int32  // the most items of a page; 0: no limit
+	after                        func() // a page; nil: nothing
+	scans, batches, scanned, got atomic.Int64
+}
+
+func (c *countedItems) Scan(ctx context.Context, in *dynamodb.ScanInput, o ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	c.scans.Add(1)
+	if c.page > 0 {
+		limited := *in
+		limited.Limit, in = &c.page, &limited
+	}
+	out, err := c.ItemClient.Scan(ctx, in, o...)
+	if err == nil {
+		c.scanned.Add(int64(len(out.Items)))
+		if c.after != nil {
+			c.after()
+		}
+	}
+	return out, err
+}
+
+func (c *countedItems) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	c.batches.Add(1)
+	for _, of := range in.RequestItems {
+		c.got.Add(int64(len(of.Keys)))
+	}
+	return c.ItemClient.BatchGetItem(ctx, in, o...)
 }
 
 // sharedTable has a row for each partition.
@@ -59,6 +119,51 @@ func TestVerifyLive_SharedRowsCalls(t *testing.T) {
 	}
 	if n := counted.reads.Load(); n > 5*rows {
 		t.Errorf("%d reads for %d rows of %d items", n, rows, each)
+	}
+}
+
+// A quiet verification reads each item of the source once, and five rows of the target for it: its row in three
+// passes, and its entry in two. One beside writes reads only the suspects again.
+func TestVerifyLive_RowsBesideWrites(t *testing.T) {
+	t.Parallel()
+	l := create(t, followedTable)
+	l.env.Advance(5 * time.Minute)
+	const n = 600
+	put := func(i, rev int) { l.put(t, "p", fmt.Sprint("s", i), rev, map[string]string{"G": fmt.Sprint("g", i%7)}) }
+	for i := range n {
+		put(i, 0)
+	}
+	l.load(t)
+	sleep, _ := l.follow(t, "one")
+	verify := func(after func()) (items, rows int64, live *report.Live) {
+		conn, source := &countedReads{ClientConnInterface: l.target}, &countedItems{ItemClient: l.ddb, page: 50, after: after}
+		o := l.liveOptions(sleep)
+		o.Source = source
+		r, err := migrate.VerifyLive(t.Context(), conn, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if live = r.Tables[0].Live; len(r.Failures) > 0 || live.Unsettled > 0 {
+			t.Errorf("the report is\n%s", r.Text())
+		}
+		return source.scanned.Load() + source.got.Load(), conn.rows.Load(), live
+	}
+	items, rows, live := verify(nil)
+	if items != n || rows != 5*n || live.Suspects > 0 {
+		t.Errorf("a quiet verification reads %d items, %d rows, and has %d suspects", items, rows, live.Suspects)
+	}
+	var mu sync.Mutex
+	written := 0
+	items, rows, live = verify(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for range 10 {
+			written++
+			put(written*7%n, written)
+		}
+	})
+	if items > n+3*live.Suspects || rows > 5*n+8*live.Suspects || live.Suspects > int64(2*written) {
+		t.Errorf("beside %d writes, a verification reads %d items, %d rows, and has %d suspects", written, items, rows, live.Suspects)
 	}
 }
 

@@ -141,21 +141,24 @@ func TestVerifyLive_NoFalseAlarm(t *testing.T) {
 	t.Parallel()
 	l := startEarly(t, 60)
 	sleep, _ := l.follow(t, "one")
-	runs, writes := 3, 300
+	runs, writes := 3, 100
 	if long.Enabled() {
-		runs, writes = 50, 5000
+		runs = 100
 	}
-	var writers sync.WaitGroup
-	for i := range 2 {
-		writers.Go(func() {
-			r := rand.New(rand.NewPCG(5, uint64(i)))
-			for range writes {
-				l.write(t, r)
-			}
-		})
-	}
-	for range runs {
+	suspects := int64(0)
+	for run := range runs {
+		var writers sync.WaitGroup
+		for i := range 2 { // beside each run
+			writers.Go(func() {
+				r := rand.New(rand.NewPCG(uint64(run), uint64(i)))
+				for range writes {
+					l.write(t, r)
+				}
+			})
+		}
 		r, live := l.verifyLive(t, l.liveOptions(sleep))
+		writers.Wait()
+		suspects += live.Suspects
 		if len(r.Failures) > 0 {
 			t.Fatalf("differences:\n%s", r.Text())
 		}
@@ -163,7 +166,9 @@ func TestVerifyLive_NoFalseAlarm(t *testing.T) {
 			t.Errorf("the result is %+v", live)
 		}
 	}
-	writers.Wait()
+	if long.Enabled() && suspects == 0 {
+		t.Error("no item differed at the first look, so no rule was needed")
+	}
 	if r, live := l.verifyLive(t, l.liveOptions(sleep)); len(r.Failures) > 0 || live.Unsettled > 0 {
 		t.Errorf("after the writes:\n%s", r.Text())
 	}
@@ -347,8 +352,13 @@ func TestVerifyLive_Faults(t *testing.T) {
 		}
 	}
 	plant(still, true)
-	rev := 100
+	rev, last := 100, time.Time{}
 	o.Sleep = func(ctx context.Context, d time.Duration) error {
+		if now := l.now(); now.Sub(last) < time.Second {
+			return sleep(ctx, d)
+		} else {
+			last = now
+		}
 		plant(moving, false)
 		for _, sk := range moving {
 			rev++
@@ -448,7 +458,8 @@ func TestVerifyLive_Dirty(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Sleep = pause
-	counted := &countedReads{ClientConnInterface: l.target}
+	counted, items := &countedReads{ClientConnInterface: l.target}, &countedItems{ItemClient: l.ddb}
+	o.Source = items
 	r, err := migrate.VerifyLive(t.Context(), counted, o)
 	if err != nil {
 		t.Fatal(err)
@@ -458,6 +469,9 @@ func TestVerifyLive_Dirty(t *testing.T) {
 	}
 	if n := counted.reads.Load(); n > 20+int64(len(written))/10 {
 		t.Errorf("%d reads of %d keys", n, len(written))
+	}
+	if n := int(items.batches.Load()); n > 1+len(written)/100 || items.scans.Load() > 0 {
+		t.Errorf("%d batches and %d scans of the source for %d keys", n, items.scans.Load(), len(written))
 	}
 	if r, live := l.verifyLive(t, o); len(r.Failures) > 0 || live.Compared != 0 {
 		t.Errorf("nothing changed since:\n%s", r.Text())

@@ -70,12 +70,22 @@ func WithLogger(l *slog.Logger) Option { return WithBigtable(btkit.WithLogger(l)
 // WithAdminDelay makes Bigtable admin operations take d; see [btkit.WithAdminDelay].
 func WithAdminDelay(d time.Duration) Option { return WithBigtable(btkit.WithAdminDelay(d)) }
 
+// ManualViews is the lag of materialized views that only RefreshViews changes; see [WithViewLag].
+const ManualViews = btkit.ManualViews
+
+// WithViewLag sets how long a change of a table takes to reach its materialized views; see
+// [btkit.WithViewLag].
+func WithViewLag(d time.Duration) Option { return WithBigtable(btkit.WithViewLag(d)) }
+
 // WithLoadCounts counts the load that requests put on keys, for ListHotTablets; see
 // [btkit.WithLoadCounts].
 func WithLoadCounts() Option { return WithBigtable(btkit.WithLoadCounts()) }
 
 // WithBackupBytes limits the total size of backups; see [btkit.WithBackupBytes].
 func WithBackupBytes(n int64) Option { return WithBigtable(btkit.WithBackupBytes(n)) }
+
+// WithSQLMemory limits the rows that one SQL query holds; see [btkit.WithSQLMemory].
+func WithSQLMemory(bytes int64) Option { return WithBigtable(btkit.WithSQLMemory(bytes)) }
 
 // WithIAM enforces IAM policies for the clients that BigtableAs and BigtableAdminAs return; see
 // [btkit.WithIAM]. The DynamoDB endpoint has all permissions.

@@ -24,7 +24,7 @@
 // off ([btkit.Env.Fail], [btkit.Env.Latency], [btkit.Env.Duplicate], [btkit.Env.CutReadRows]),
 // either scripted or at random from a seed. It can save and restore the whole store
 // ([btkit.Env.Snapshot], [btkit.Env.Restore]), print it ([btkit.Env.Dump], [btkit.Env.DumpAll]) and
-// check rows ([btkit.Env.CheckRow]). The streams of both endpoints return the changes
+// check rows ([btkit.Env.CheckRow]) and query them ([btkit.Env.SQL]). The streams of both endpoints return the changes
 // ([btkit.Env.Changes], [Env.StreamRecords]). [Env.Follow] rehearses the migration of a live table.
 //
 // The package is only for tests. It imports testing and two SDKs; the program and the other packages of

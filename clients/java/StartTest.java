@@ -18,7 +18,7 @@ public final class StartTest {
 		{"TableName":"%s","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],
 		"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],
 		"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_IMAGE"}}""";
-	private static final String[] WHERE = {"Tabletop.launcher().binary(path)", "TABLETOP_BINARY", "tabletop on PATH"};
+	private static final String[] WHERE = {"Tabletop.launcher().binary(path)", "TABLETOP_BINARY", "tabletop on PATH", "go build -o bin/tabletop ./cmd/tabletop"};
 
 	public static void main(String[] args) throws Exception {
 		if (args.length > 0) { // a process of its own

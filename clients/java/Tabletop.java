@@ -1,4 +1,5 @@
 import java.io.IOException;
+import java.io.InputStream;
 import java.math.BigDecimal;
 import java.net.URI;
 import java.net.URLEncoder;
@@ -16,6 +17,7 @@ import java.util.Base64;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
@@ -189,7 +191,7 @@ public class Tabletop {
 		return pages("rows", "tables/" + part(instance) + "/" + part(table) + "/rows", query);
 	}
 
-	/** Returns all items of a DynamoDB table in DynamoDB JSON, reading page by page. {@link Json#bytes} reads a value of type B. */
+	/** Returns all items of a DynamoDB table in DynamoDB JSON, reading page by page: {@code items("orders").toList()} has all of them. {@link Json#bytes} reads a value of type B. */
 	public Stream<Json> items(String table) { return items(table, Map.of()); }
 
 	/** The same with parameters such as {@code index} and {@code limit}. */
@@ -405,19 +407,44 @@ public class Tabletop {
 
 	/** The options of {@link Tabletop#start}. */
 	public static final class Launcher {
-		private static final String WHERE = "give Tabletop.launcher().binary(path) its path, set TABLETOP_BINARY, or put tabletop on PATH";
-		private String binary = "tabletop";
+		private static final String WHERE = "give Tabletop.launcher().binary(path) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it";
+		private static Path installed;
+		private String binary;
 		private List<String> args = List.of();
 		private Duration timeout = Duration.ofSeconds(60);
 
-		private Launcher() {
+		private Launcher() {}
+
+		private static String program() throws IOException {
 			String named = System.getenv("TABLETOP_BINARY");
 			if (named != null && !named.isEmpty()) {
-				binary = named;
+				return named;
 			}
+			Path copy = installed();
+			return copy == null ? "tabletop" : copy.toString();
 		}
 
-		/** The program; by default that of TABLETOP_BINARY, or tabletop on PATH. */
+		/** Returns a copy of the program in the jar of this platform, or null without that jar. It lasts as long as this process. */
+		private static synchronized Path installed() throws IOException {
+			String os = System.getProperty("os.name").toLowerCase(Locale.ROOT);
+			String system = os.startsWith("windows") ? "windows" : os.startsWith("mac") ? "darwin" : "linux";
+			String arch = System.getProperty("os.arch").equals("aarch64") ? "arm64" : "amd64";
+			String file = system.equals("windows") ? "tabletop.exe" : "tabletop";
+			try (InputStream in = Tabletop.class.getResourceAsStream("/tabletop-emu/" + system + "-" + arch + "/" + file)) {
+				if (in != null && installed == null) {
+					Path folder = Files.createTempDirectory("tabletop-");
+					folder.toFile().deleteOnExit(); // after the file in it
+					Path copy = folder.resolve(file);
+					copy.toFile().deleteOnExit();
+					Files.copy(in, copy);
+					copy.toFile().setExecutable(true);
+					installed = copy;
+				}
+			}
+			return installed;
+		}
+
+		/** The program; by default that of TABLETOP_BINARY, of the jar of this platform, or tabletop on PATH. */
 		public Launcher binary(Path program) {
 			binary = program.toString();
 			return this;
@@ -441,6 +468,9 @@ public class Tabletop {
 		 */
 		public Server start() {
 			try {
+				if (binary == null) {
+					binary = program();
+				}
 				Path folder = Files.createTempDirectory("tabletop-");
 				Path file = folder.resolve("ports.json");
 				try {

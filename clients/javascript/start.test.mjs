@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { Control, ControlError, Tabletop } from './tabletop.mjs'
+import { all, Control, ControlError, Tabletop } from './tabletop.mjs'
 
 const table = {
 	TableName: 'orders', BillingMode: 'PAY_PER_REQUEST',
@@ -37,12 +37,6 @@ async function script(folder, text, mode) {
 	await writeFile(path, text)
 	await chmod(path, mode)
 	return path
-}
-
-async function all(pages) {
-	const out = []
-	for await (const each of pages) out.push(each)
-	return out
 }
 
 /** Asserts that a promise fails with a code and texts in the message. */
@@ -96,7 +90,7 @@ test('the log', async () => {
 })
 
 test('a program that is missing', async t => {
-	const where = ['Tabletop.start({ binary })', 'TABLETOP_BINARY', 'tabletop on PATH']
+	const where = ['Tabletop.start({ binary })', 'TABLETOP_BINARY', 'tabletop on PATH', 'go build -o bin/tabletop ./cmd/tabletop']
 	await fails('not_started', Tabletop.start({ binary: '/none/tabletop' }), '/none/tabletop', ...where)
 	const folder = await folderOf(t)
 	const code = `

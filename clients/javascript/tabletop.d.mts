@@ -9,6 +9,9 @@ export class ControlError extends Error {
 	readonly remedy: string
 }
 
+/** Returns the entries of items(), rows(), records() or changes() as an array. */
+export function all<T>(entries: AsyncIterable<T>): Promise<T[]>
+
 /** Bytes, as base64 and, if they are UTF-8, as text. */
 export interface Bytes { base64: string; text?: string }
 export interface Cell { family: string; qualifier: Bytes; timestamp: number; value: Bytes }
@@ -290,6 +293,9 @@ export class Control {
 	lint(fixture: string, options?: { mapping?: string }): Promise<any>
 }
 
+/** Returns the program that Tabletop.start runs by default: that of TABLETOP_BINARY, of npm, or on PATH. */
+export function program(): string
+
 /** The options of Tabletop.start: the program, further flags of serve, and the milliseconds until it must be ready. */
 export interface StartOptions { binary?: string; args?: string[]; timeout?: number }
 
@@ -297,7 +303,7 @@ export interface StartOptions { binary?: string; args?: string[]; timeout?: numb
 export class Tabletop extends Control {
 	/**
 	 * Starts tabletop serve on free ports of 127.0.0.1 with further args, and waits until it is ready. binary is
-	 * the program, by default that of TABLETOP_BINARY, or tabletop on PATH. timeout is in milliseconds. Neither the
+	 * the program, by default that of program(). timeout is in milliseconds. Neither the
 	 * environment of this process nor any client is changed: see env(), dynamodbOptions() and bigtableOptions().
 	 */
 	static start(options?: StartOptions): Promise<Tabletop>

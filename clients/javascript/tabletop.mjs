@@ -14,6 +14,7 @@
 // tabletop.d.mts has the types: copy it too for TypeScript.
 import { spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -33,6 +34,13 @@ export class ControlError extends Error {
 const unreachable = (text, remedy, cause) => new ControlError(0, { code: 'unreachable', text, remedy }, { cause })
 const notStarted = (text, remedy, cause) => new ControlError(0, { code: 'not_started', text, remedy }, { cause })
 const badRequest = (text, remedy) => new ControlError(400, { code: 'bad_request', text, remedy })
+
+/** Returns the entries of items(), rows(), records() or changes() as an array. */
+export async function all(entries) {
+	const out = []
+	for await (const each of entries) out.push(each)
+	return out
+}
 
 /** A server that runs with --console. By default it is found by the environment variables that serve prints. */
 export class Control {
@@ -86,7 +94,7 @@ export class Control {
 	}
 	/** Returns all rows of a Bigtable table, reading page by page. */
 	rows(table, { instance = this.instance, ...query } = {}) { return this.#pages('rows', `tables/${part(instance)}/${part(table)}/rows`, query) }
-	/** Returns all items of a DynamoDB table in the form of the AWS SDK, reading page by page. */
+	/** Returns all items of a DynamoDB table in the form of the AWS SDK, reading page by page: await all(control.items('orders')). */
 	items(table, query = {}) { return this.#pages('items', `items/${part(table)}`, query, item) }
 
 	/** Returns the streams of DynamoDB tables, and the Bigtable tables that have a change stream. */
@@ -178,7 +186,21 @@ export class Control {
 	lint(fixture, { mapping } = {}) { return this.call('POST', 'migrate/lint', { body: { fixture, mapping } }) }
 }
 
-const where = 'give Tabletop.start({ binary }) its path, set TABLETOP_BINARY, or put tabletop on PATH'
+const where = 'give Tabletop.start({ binary }) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it'
+
+/** Returns the program that npm installed for this platform, or undefined. */
+function installed() {
+	const { platform, arch } = process
+	try {
+		return createRequire(import.meta.url).resolve(`@tabletop-emu/${platform}-${arch}/tabletop${platform === 'win32' ? '.exe' : ''}`)
+	} catch {
+		return undefined
+	}
+}
+
+/** Returns the program that Tabletop.start runs by default: that of TABLETOP_BINARY, of npm, or on PATH. */
+export const program = () => process.env.TABLETOP_BINARY || installed() || 'tabletop'
+
 /** Milliseconds between two checks for a port file. */
 const pause = 20
 
@@ -194,10 +216,10 @@ export class Tabletop extends Control {
 
 	/**
 	 * Starts tabletop serve on free ports of 127.0.0.1 with further args, and waits until it is ready. binary is
-	 * the program, by default that of TABLETOP_BINARY, or tabletop on PATH. timeout is in milliseconds. Neither the
+	 * the program, by default that of program(). timeout is in milliseconds. Neither the
 	 * environment of this process nor any client is changed: see env(), dynamodbOptions() and bigtableOptions().
 	 */
-	static async start({ binary = process.env.TABLETOP_BINARY || 'tabletop', args = [], timeout = 60_000 } = {}) {
+	static async start({ binary = program(), args = [], timeout = 60_000 } = {}) {
 		const folder = await mkdtemp(join(tmpdir(), 'tabletop-'))
 		const file = join(folder, 'ports.json')
 		const command = ['serve', '--bigtable', '127.0.0.1:0', '--dynamodb', '127.0.0.1:0', '--console', '127.0.0.1:0', ...args, '--port-file', file, '--until-stdin-closes']

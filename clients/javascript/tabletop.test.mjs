@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { Control } from './tabletop.mjs'
+import { all, Control } from './tabletop.mjs'
 
 const table = {
 	TableName: 'orders_js', BillingMode: 'PAY_PER_REQUEST',
@@ -136,11 +136,7 @@ test('rows', async () => {
 	const written = ['a1', new Uint8Array([0x61, 0xfe]), { text: 'b' }, 'c']
 	assert.equal(await control.putRows(over, written.map(key => ({ key, cells: [cell] }))), 4)
 	await control.putRows(over, [{ key: 'b', delete: true }])
-	const rows = async () => {
-		const all = []
-		for await (const row of control.rows(over)) all.push(row)
-		return all
-	}
+	const rows = () => all(control.rows(over))
 	const keys = async () => (await rows()).map(row => Buffer.from(row.key.base64, 'base64').toString('latin1'))
 	assert.deepEqual(await keys(), ['a1', 'a\xfe', 'c'])
 	const [{ cells: [got] }] = await rows()

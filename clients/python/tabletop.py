@@ -21,6 +21,7 @@ from __future__ import annotations
 import base64
 import datetime
 import http.client
+import importlib.metadata
 import json
 import math
 import os
@@ -130,32 +131,33 @@ class Control:
             return found["table"]
         raise ControlError(409, "not_found", f"the server does not know where the items of the DynamoDB table {json.dumps(table)} are", "start it with the --mapping of the table")
 
-    def rows(self, table: str, instance: Optional[str] = None, **query: Any) -> Iterator[Json]:
-        """Yield all rows of a Bigtable table, reading page by page."""
+    def rows(self, table: str, instance: Optional[str] = None, **query: Any) -> List[Json]:
+        """Return all rows of a Bigtable table, reading page by page."""
         return self._pages("rows", f"tables/{_part(instance or self.instance)}/{_part(table)}/rows", query)
 
-    def items(self, table: str, **query: Any) -> Iterator[Item]:
-        """Yield all items of a DynamoDB table in the form of boto3.client, reading page by page."""
-        return map(_item, self._pages("items", f"items/{_part(table)}", query))
+    def items(self, table: str, **query: Any) -> List[Item]:
+        """Return all items of a DynamoDB table in the form of boto3.client, reading page by page."""
+        return [_item(each) for each in self._pages("items", f"items/{_part(table)}", query)]
 
-    def _pages(self, member: str, path: str, query: Dict[str, Any]) -> Iterator[Json]:
+    def _pages(self, member: str, path: str, query: Dict[str, Any]) -> List[Json]:
+        out: List[Json] = []
         while True:
             page = self.call("GET", path, **query)
-            yield from page[member]
+            out += page[member]
             query = {**query, "cursor": page.get("cursor")}
             if query["cursor"] is None:
-                return
+                return out
 
     def streams(self) -> Json:
         """Return the streams of DynamoDB tables, and the Bigtable tables that have a change stream."""
         return self.call("GET", "streams")
 
-    def records(self, table: str, **query: Any) -> Iterator[Json]:
-        """Yield all records so far of the table's latest DynamoDB stream, reading page by page. Keys and images are items."""
-        return map(_record, self._pages("records", f"streams/{_part(table)}/records", query))
+    def records(self, table: str, **query: Any) -> List[Json]:
+        """Return all records so far of the table's latest DynamoDB stream, reading page by page. Keys and images are items."""
+        return [_record(each) for each in self._pages("records", f"streams/{_part(table)}/records", query)]
 
-    def changes(self, table: str, instance: Optional[str] = None, **query: Any) -> Iterator[Json]:
-        """Yield all records so far of the change stream of a Bigtable table, reading page by page."""
+    def changes(self, table: str, instance: Optional[str] = None, **query: Any) -> List[Json]:
+        """Return all records so far of the change stream of a Bigtable table, reading page by page."""
         return self._pages("changes", f"tables/{_part(instance or self.instance)}/{_part(table)}/changes", query)
 
     def put_items(self, table: str, items: Iterable[Item]) -> int:
@@ -299,7 +301,16 @@ class Control:
 
 _PAUSE = 0.02
 """Seconds between two checks for a port file."""
-_WHERE = "give Tabletop.start(binary=...) its path, set TABLETOP_BINARY, or put tabletop on PATH"
+_WHERE = "give Tabletop.start(binary=...) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it"
+
+
+def _installed() -> Optional[str]:
+    """Return the program that pip installed with this client, or None."""
+    try:
+        files = importlib.metadata.files("tabletop-emu") or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    return next((str(file.locate()) for file in files if file.name in ("tabletop", "tabletop.exe")), None)
 
 
 class Tabletop(Control):
@@ -321,10 +332,10 @@ class Tabletop(Control):
     def start(cls, binary: str | os.PathLike[str] | None = None, args: Sequence[str] = (), timeout: float = 60) -> Tabletop:
         """Start tabletop serve on free ports of 127.0.0.1 with further args, and wait until it is ready.
 
-        binary is the program, by default that of TABLETOP_BINARY, or tabletop on PATH. timeout is in
+        binary is the program, by default that of TABLETOP_BINARY, of pip, or tabletop on PATH. timeout is in
         seconds. Neither this process' environment nor any client is changed: see env() and boto3_options().
         """
-        program = os.fspath(binary or os.environ.get("TABLETOP_BINARY") or "tabletop")
+        program = os.fspath(binary or os.environ.get("TABLETOP_BINARY") or _installed() or "tabletop")
         if shutil.which(program) is None:
             raise ControlError(0, "not_started", f"the program {program} was not found, or is not executable", _WHERE)
         with tempfile.TemporaryDirectory(prefix="tabletop-") as folder:

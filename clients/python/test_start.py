@@ -75,7 +75,7 @@ class TestStart(unittest.TestCase):
         self.assertIn("TABLETOP_NONE in the environment does not set a flag", server.log)
 
     def test_program(self):
-        where = ["Tabletop.start(binary=...)", "TABLETOP_BINARY", "tabletop on PATH"]
+        where = ["Tabletop.start(binary=...)", "TABLETOP_BINARY", "tabletop on PATH", "go build -o bin/tabletop ./cmd/tabletop"]
         self.fails("not_started", lambda: Tabletop.start("/none/tabletop"), "/none/tabletop", *where)
         with unittest.mock.patch.dict(os.environ, {"TABLETOP_BINARY": "/none/other"}):
             self.fails("not_started", Tabletop.start, "/none/other", *where)
@@ -145,7 +145,8 @@ class TestStart(unittest.TestCase):
                 "t": {"BOOL": True}, "z": {"NULL": True}, "l": {"L": [{"B": b"1"}, {"M": {"b": {"B": b"2"}}}]}, "m": {"M": {}},
             }
             self.assertEqual(server.put_items("orders", [item]), 1)
-            self.assertEqual(list(server.items("orders")), [item])
+            self.assertEqual(server.items("orders"), [item])
+            self.assertEqual(server.items("orders")[0]["id"], {"S": "a"})
             (record,) = server.records("orders")
             self.assertEqual((record["dynamodb"]["NewImage"], record["dynamodb"]["Keys"]), (item, {"id": {"S": "a"}}))
             self.fails("bad_request", lambda: server.put_items("orders", [item, {"id": "a"}]), 'item 1 is {"id": "a"}', '{"id":{"S":"a"}}')
@@ -161,7 +162,7 @@ class TestStart(unittest.TestCase):
             server.put_items("orders", [{"id": {"S": "a"}}])
             self.assertEqual([row["key"]["text"] for row in server.rows(server.bigtable_table("orders"))], ["a"])
             self.assertNotEqual(server.bigtable_table("customers"), server.bigtable_table("orders"))
-            for ask in [server.bigtable_table, lambda name: list(server.items(name)), lambda name: server.put_items(name, [{"id": {"S": "a"}}])]:
+            for ask in [server.bigtable_table, server.items, lambda name: server.put_items(name, [{"id": {"S": "a"}}])]:
                 with self.assertRaisesRegex(ControlError, '"order".*nearest name is "orders"'):
                     ask("order")
             self.fails("not_found", lambda: server.bigtable_table(""), 'no DynamoDB table ""')

@@ -56,6 +56,11 @@ var commands = []struct {
 			Ctl ctlCommand `cmd:"" group:"Servers:" help:"Control a server that runs with --console: snapshots, clock, faults, requests."`
 		}{}
 	}},
+	{"healthcheck", func() any {
+		return &struct {
+			Healthcheck healthCommand `cmd:"" group:"Servers:" help:"Check whether a running server answers."`
+		}{}
+	}},
 	{"demo", func() any {
 		return &struct {
 			Demo demoCommand `cmd:"" group:"Servers:" help:"Run the shipped fixtures end to end and show the results."`
@@ -63,7 +68,7 @@ var commands = []struct {
 	}},
 	{"sql", func() any {
 		return &struct {
-			SQL sqlCommand `cmd:"" name:"sql" group:"Servers:" help:"Run a SQL query on a Bigtable."`
+			SQL sqlCommand `cmd:"" name:"sql" group:"Servers:" help:"Run a SQL query in Bigtable."`
 		}{}
 	}},
 	{"migrate infer", func() any {

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -56,14 +55,14 @@ func (c *consoleFlags) check(access accessFlags, target string) error {
 	return nil
 }
 
-// openConsole opens the control API. fixtures are the folders for migrate, unless --fixtures
+// openConsole opens the control API. The fixtures of with are the folders for migrate, unless --fixtures
 // overrides them.
-func (s *serving) openConsole(observed *control.Requests, fixtures fs.FS) error {
+func (s *serving) openConsole(ctx context.Context, observed *control.Requests, with beginning) error {
 	c := &s.command.Control
 	if !c.on() {
 		return nil
 	}
-	o := control.Options{Lab: s.lab, Endpoint: s.endpoint, Requests: observed, AllowHosts: s.command.Web.AllowHost, Version: version(), Token: s.token, Fixtures: fixtures}
+	o := control.Options{Lab: s.lab, Endpoint: s.endpoint, Requests: observed, AllowHosts: s.command.Web.AllowHost, Version: version(), Token: s.token, Fixtures: with.fixtures}
 	if s.bigtableAddr != nil {
 		o.Bigtable = clientAddr(s.bigtableAddr)
 	}
@@ -94,6 +93,11 @@ func (s *serving) openConsole(observed *control.Requests, fixtures fs.FS) error 
 	}
 	s.consoleAddr = lis.Addr()
 	api := control.New(o)
+	if with.load != nil {
+		if err := api.PlayDemo(ctx); err != nil {
+			return err
+		}
+	}
 	web := s.webServer(api)
 	web.ReadHeaderTimeout, web.IdleTimeout = 10*time.Second, 2*time.Minute
 	s.closers = append(s.closers, func() error {

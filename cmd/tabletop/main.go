@@ -3,6 +3,8 @@
 //
 //	tabletop serve            both endpoints, for any language
 //	tabletop ctl              control such a server: snapshots, clock, faults
+//	tabletop healthcheck      check whether such a server answers
+//	tabletop sql              query tables and views, also at a prompt
 //	tabletop demo             the shipped fixtures, end to end
 //	tabletop migrate infer    find a mapping for an export
 //	tabletop migrate plan     show what a load would create, and what survives
@@ -28,6 +30,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +40,7 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -94,19 +98,26 @@ type program struct {
 	stdout, stderr io.Writer
 	// progress and color report whether stderr and stdout are terminals.
 	progress, color bool
-	helpWidth       int // in columns; 0 is the width of a file
+	// terminal reports whether stdin and stdout are both terminals.
+	terminal  bool
+	configDir string // of the user; "" if it is unset
+	helpWidth int    // in columns; 0 is the width of a file
 	// alone means that the process runs only this program, which may change settings of the
 	// process.
 	alone bool
 }
 
 func main() {
+	configDir, _ := os.UserConfigDir() // an error returns ""
 	p := &program{
+		configDir: configDir,
+
 		stdin:    os.Stdin,
 		stdout:   os.Stdout,
 		stderr:   os.Stderr,
 		progress: isatty.IsTerminal(os.Stderr.Fd()),
 		color:    isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("NO_COLOR") == "",
+		terminal: isatty.IsTerminal(os.Stdin.Fd()) && isatty.IsTerminal(os.Stdout.Fd()),
 		alone:    true,
 
 		helpWidth: helpWidth(int(os.Stdout.Fd())),
@@ -256,10 +267,17 @@ func (p *program) fail(err error) int {
 	return code
 }
 
+// version returns the version, the commit unless the version has it, the Go release and the
+// platform.
 func version() string {
 	v := "(unknown)"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		v = info.Main.Version
+	if info, ok := debug.ReadBuildInfo(); ok {
+		v = cmp.Or(info.Main.Version, v)
+		for _, s := range info.Settings {
+			if commit := s.Value[:min(len(s.Value), 12)]; s.Key == "vcs.revision" && !strings.Contains(v, commit) {
+				v += " " + commit
+			}
+		}
 	}
 	return fmt.Sprintf("tabletop %s %s %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -51,7 +51,7 @@ func (c *diffCommand) Validate() error {
 func (*diffCommand) Help() string {
 	return `Compares two inputs item by item, two Bigtable tables row by row, or an input with a table through a mapping.
 
-Exits 0 if they are equal, 1 if they differ, 2 if an input is at fault, 3 if a server or this machine fails.`
+Exits 0 if they are equal, 1 if they differ, 2 if an input is wrong, 3 if a server or this machine fails.`
 }
 
 func (*diffCommand) examples() []example {

@@ -51,7 +51,7 @@ type followCommand struct {
 	Tables     []string       `arg:"" optional:"" help:"The DynamoDB tables to follow. Default: all loaded tables whose migration has not ended." placeholder:"TABLE"`
 	Until      string         `default:"never" help:"When to end: tip is when all writes before the start are applied. Default: ${default}." placeholder:"tip|TIME|never" group:"Follow:"`
 	Since      string         `help:"Time of the loaded items, if the loaded source had none." placeholder:"RFC3339" group:"Follow:"`
-	Apply      string         `enum:"auto,guarded,ordered" default:"auto" help:"How changes are written: guarded tests each row, ordered writes many rows at once, auto is ordered while more than a minute behind. Default: ${default}." placeholder:"auto|guarded|ordered" group:"Follow:" rare:""`
+	Apply      string         `enum:"auto,guarded,ordered" default:"auto" help:"How to write changes: guarded checks and writes one row in each request; ordered writes many rows in each request, and allows no other writer; auto is ordered while more than a minute behind, else guarded. Default: ${default}." placeholder:"auto|guarded|ordered" group:"Follow:" rare:""`
 	Increments string         `help:"Apply the incremental exports that arrive in this folder, in the order of their times. Default: follow the streams of the tables." placeholder:"DIR" group:"Follow:"`
 	KinesisDir string         `name:"kinesis-dir" help:"Apply the records of a Kinesis data stream, which another program appends to files of JSON lines in this folder. Default: follow the streams of the tables." placeholder:"DIR" group:"Follow:"`
 	AcceptTies bool           `help:"With --kinesis-dir, also accept times with whole milliseconds. If the order of two changes is unknown, the item is read from the source that --dynamodb-endpoint or --region names." group:"Follow:" rare:""`
@@ -122,11 +122,11 @@ func (c *followCommand) checkSource() (wrong []error) {
 func (*followCommand) Help() string {
 	return `Reads the changes of live DynamoDB tables from their streams, and applies them to the Bigtable tables into which an export was loaded. The streams must have been enabled a minute before the export, with the view NEW_AND_OLD_IMAGES. Credentials are those of the AWS configuration.
 
-With --increments or --kinesis-dir the changes come from files instead, and AWS is not called. The source may change from run to run, if the next one has all changes since the watermark of the former (migrate status --json).
+With --increments or --kinesis-dir the changes come from files instead, and AWS is not called. Another run may use another source, if that has all changes since the watermark (migrate status --json).
 
-The progress is in the table _migration_state of the target, so the command continues where it was after any end. One process at a time follows a table; after a crash the next one waits 15 seconds for the end of its lease. Meanwhile DynamoDB endpoints refuse writes to the Bigtable tables; migrate finish ends that. migrate status shows the lag.
+The progress is in the table _migration_state of the target, so the command continues from there when it is started again. One process at a time follows a table; after a crash the next one waits 15 seconds for the end of its lease. Meanwhile DynamoDB endpoints refuse writes to the Bigtable tables; migrate finish ends that. migrate status shows the lag.
 
-Exits 0 at the end that --until names, and when it is interrupted; 1 when a change cannot be applied; 2 when a table cannot be followed: it was not loaded, its stream lacks records, or another process follows it; 3 when a server or this machine fails.`
+Exits 0 at the end that --until names, and if it is interrupted; 1 if a change cannot be applied; 2 if a table cannot be followed: it was not loaded, its stream lacks records, or another process follows it; 3 if a server or this machine fails.`
 }
 
 func (*followCommand) examples() []example {
@@ -328,7 +328,7 @@ func (c *finishCommand) Validate() error { return c.checkLiveTarget() }
 func (*finishCommand) Help() string {
 	return `Ends the migration of a live table: from then on DynamoDB endpoints accept writes to the Bigtable table. Deletes the positions of changes (family _m) and the checkpoints; the history of the migration stays. Refused while a process follows the table; after a crash of that process, waits 15 seconds for the end of its lease. Loads into the table stay refused. Freeze the source and apply its last changes first: migrate follow TABLE --until tip.
 
-Exits 0 when the migration has ended, 2 when a process follows the table or it was never followed, 3 when a server fails.`
+Exits 0 if the migration has ended, 2 if a process follows the table or it was never followed, 3 if a server fails.`
 }
 
 func (*finishCommand) examples() []example {

@@ -39,7 +39,7 @@ func (c *inferCommand) Validate(args *kong.Context) error {
 func (*inferCommand) Help() string {
 	return `Reads the whole input and proposes a lossless mapping: one row per item, the most frequent type of each attribute, families for sets and maps, and a joiner that all keys allow. It prints each choice with its reason. A choice that the data does not determine, such as an undeclared key, is a guess, and causes a warning. Edit the mapping file as needed, and check it with verify. With --mapping, infer completes an existing mapping: each rule with "*" gets a schema with the attributes of its items. It continues despite faults in the file that a schema repairs, and reports the first.
 
-Exits 0 if it finds a mapping, 2 if the input is at fault, 3 if this machine fails.`
+Exits 0 if it finds a mapping, 2 if the input is wrong, 3 if this machine fails.`
 }
 
 func (*inferCommand) examples() []example {
@@ -161,7 +161,7 @@ func (c *planCommand) Validate(args *kong.Context) error {
 func (*planCommand) Help() string {
 	return `Lays out the whole input without writing it. It prints the Bigtable tables with their families and garbage collection, and the continuous materialized views. For each rule, it prints the number of items and an example row key. The fidelity table shows whether each attribute survives (lossless), survives or is rejected (lossless in domain), or is lost because the mapping allows it (lossy). It also prints other changes, and counts the items that the mapping cannot lay out, by reason.
 
-Exits 0 if a load would succeed, 1 if it would reject such items, 2 if the input or the mapping is at fault, 3 if this machine fails.`
+Exits 0 if a load would succeed, 1 if it would reject such items, 2 if the input or the mapping is wrong, 3 if this machine fails.`
 }
 
 func (*planCommand) examples() []example {

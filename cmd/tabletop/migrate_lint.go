@@ -28,7 +28,7 @@ func (c *lintCommand) Validate(args *kong.Context) error {
 func (*lintCommand) Help() string {
 	return `Checks the mapping, the data, the access patterns and a trace of a fixture folder (mapping.yaml, source/, access/, trace/), or the data of an input, against the rules of docs/lint.md, which cite the published design guides. It writes nothing, and needs no Bigtable.
 
-Exits 0 if no finding has the level of --fail-on (default: lint=error) or a worse one, 1 if one does, 2 if the input or the mapping is at fault.`
+Exits 0 if no finding has the level of --fail-on (default: lint=error) or a worse one, 1 if one does, 2 if the input or the mapping is wrong.`
 }
 
 func (*lintCommand) examples() []example {

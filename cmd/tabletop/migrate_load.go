@@ -71,7 +71,7 @@ const maxTablets = 1000
 func (*loadCommand) Help() string {
 	return `Creates the tables and writes the rows that the mapping describes. It checks the whole input first: if the input is damaged, it creates nothing, not even a folder. A repeated load writes nothing, and reports the number of existing cells. Incremental exports next to the full one update a loaded table: items that they delete are removed, with their index entries. Load rejects a table to which a DynamoDB endpoint has written since, or into which later exports were loaded. It also rejects a table whose cells are newer than those of the source, since reads would not return the loaded cells: for example, a source without a time over an export. It compares nothing: verify --against does that.
 
-Exits 0 if everything is loaded, 1 if there are dead letters, 2 if the input or the mapping is at fault, 3 if a server or this machine fails.`
+Exits 0 if everything is loaded, 1 if there are dead letters, 2 if the input or the mapping is wrong, 3 if a server or this machine fails.`
 }
 
 func (*loadCommand) examples() []example {
@@ -110,8 +110,8 @@ func (c *loadCommand) interrupted(err error) error {
 // patience is the time before an unanswered call is reported.
 const patience = 2 * time.Second
 
-// reportWaits sets a Waiting that reports waits of the work for a place; done ends the display of
-// progress.
+// reportWaits sets the callback *into. It prints a message when a call to place has to wait, after
+// done has ended the display of progress. work names the command in the message.
 func (p *program) reportWaits(into *func(migrate.Wait), place, work string, done func()) {
 	*into = func(w migrate.Wait) {
 		if text := waiting(place, work, w, time.Now()); text != "" {

@@ -56,7 +56,7 @@ func (c *statusCommand) Validate() error {
 func (*statusCommand) Help() string {
 	return `Shows the migrations from live tables in an instance: the phase, the process that follows, the lag behind the source, what it applied, the last verification, and the command that comes next. The lag is as of the last checkpoint, which a follower writes each second.
 
-Exits 0; with --wait 1 when the time is over; 2 when a table has no migration; 3 when a server fails.`
+Exits 0; 1 if the time of --wait is over; 2 if a table has no migration; 3 if a server fails.`
 }
 
 func (*statusCommand) examples() []example {
@@ -66,14 +66,20 @@ func (*statusCommand) examples() []example {
 	}
 }
 
-// statusEvery is the interval of --watch and --wait.
-const statusEvery = time.Second
+// The intervals of --watch and --wait.
+const (
+	watchEvery = time.Second
+	waitEvery  = 250 * time.Millisecond
+)
 
 // Run prints the status.
 func (c *statusCommand) Run(ctx context.Context, k *kong.Context, p *program) error {
 	c.target = shellFlags(k, []string{"Bigtable:"})
 	return c.withTarget(ctx, "--target", c.Target, func(t *target) error {
-		end := time.Now().Add(*c.Timeout)
+		end, every := time.Now().Add(*c.Timeout), watchEvery
+		if c.Wait != "" {
+			every = waitEvery
+		}
 		for {
 			all, err := c.read(ctx, t)
 			if err != nil {
@@ -94,7 +100,7 @@ func (c *statusCommand) Run(ctx context.Context, k *kong.Context, p *program) er
 			case c.Wait != "" && !time.Now().Before(end):
 				return &exitError{exitDifferences, fmt.Errorf("after %v, %s", *c.Timeout, open)}
 			}
-			if err := sleep(ctx, statusEvery); err != nil {
+			if err := sleep(ctx, every); err != nil {
 				if c.Watch {
 					return nil // Ctrl-C ends it
 				}

@@ -29,7 +29,7 @@ type verifyCommand struct {
 	Against     string `help:"Check the rows that another loader wrote to this Bigtable, without writing anything. Default: load into a private store and check that, even if $$BIGTABLE_EMULATOR_HOST is set." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
 	Data        string `help:"Like --against, for the data folder of a server that is not running." placeholder:"DIR" group:"Bigtable:"`
 	Timestamps  string `help:"How --against compares the timestamps of cells: exact, order-only (for timestamps that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore" group:"Bigtable:" rare:""`
-	AsOf        string `name:"as-of" help:"With --against, for rows that migrate follow has changed since this time of the source: an item that changed later may differ, and is counted. export is the end of the exports." placeholder:"export|TIME" group:"Bigtable:" rare:""`
+	AsOf        string `name:"as-of" help:"With --against, if migrate follow has written to the rows: items that changed after this time of the source may differ; the report only counts them. export means the time of the exports." placeholder:"export|TIME" group:"Bigtable:" rare:""`
 	LenientSets bool   `name:"lenient-sets" help:"With --against, accept an empty cell as a member of a set; the mapping itself writes one zero byte. Default: a difference." group:"Bigtable:" rare:""`
 	connectFlags
 	Differential int        `help:"Also generate this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB endpoint and the loader: each must come back or be rejected. Also send this many requests on such items, and compare the responses with DynamoDB's." placeholder:"N" group:"Generated items:"`
@@ -138,9 +138,9 @@ func (c *verifyCommand) stored() bool { return c.Against != "" || c.Data != "" }
 
 // Help returns the long help of the command.
 func (*verifyCommand) Help() string {
-	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item. With --against or --data, it compares existing rows with the expected ones instead. If the source is a fixture folder, it also checks its golden files and access patterns. Finally, it closes the private store and opens it again, and checks that it holds the same rows. Cells that the garbage-collection rules of the mapping would remove count as differences, unless its accept_loss names them (what: retention). Exceptions are sidecar cells, which keep what the mapping's types cannot express; the report lists their kinds.
+	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item. With --against or --data, it compares existing rows with the expected ones instead. If the source is a fixture folder, it also checks its golden files and access patterns. Finally, it closes the private store and opens it again, and checks that it holds the same rows. Cells that the garbage-collection rules of the mapping would remove count as differences, unless its accept_loss names them (what: retention). The report also counts, by kind, sidecar cells: they hold values that the mapping's types cannot express.
 
-Exits 0 if everything is equal, 1 if something differs, 2 if the input or the mapping is at fault, 3 if a server or this machine fails.`
+Exits 0 if everything is equal, 1 if something differs, 2 if the input or the mapping is wrong, 3 if a server or this machine fails.`
 }
 
 func (*verifyCommand) examples() []example {

@@ -89,10 +89,12 @@ type serveCommand struct {
 	GCInterval  *time.Duration `name:"gc-interval" help:"How often --gc=background and --gc=eager collect garbage. Default: 1m." placeholder:"DURATION" group:"Bigtable:" rare:""`
 	AdminDelay  time.Duration  `name:"admin-delay" help:"How long admin operations take; new resources are CREATING meanwhile. Default: 0s." placeholder:"DURATION" group:"Bigtable:"`
 	Lag         time.Duration  `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance. Affects reads, consistency tokens and change streams. Default: 0s." placeholder:"DURATION" group:"Bigtable:"`
+	ViewLag     time.Duration  `name:"view-lag" help:"How long a change of a table takes to reach its materialized views. Default: 0s, a view reflects a write once it is acknowledged." placeholder:"DURATION" group:"Bigtable:"`
 	Churn       float64        `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record is read. Default: 0." placeholder:"P" group:"Bigtable:" rare:""`
 	KeepDeleted *int64         `name:"keep-deleted" help:"Keep at most this many MiB of deleted tables for UndeleteTable, for at most 7 days; the oldest are removed first. Default: 128 in memory, all with --data." placeholder:"MIB" group:"Bigtable:" rare:""`
 	KeepTables  *int           `name:"keep-deleted-tables" help:"Keep at most this many deleted tables for UndeleteTable; the oldest are removed first. Default: 100 in memory, all with --data." placeholder:"N" group:"Bigtable:" rare:""`
 	BackupBytes *int64         `name:"backup-bytes" help:"Maximum total size of all backups, in MiB; a backup that would exceed it is rejected. Default: 4096 in memory, unlimited with --data." placeholder:"MIB" group:"Bigtable:" rare:""`
+	SQLMemory   *int64         `name:"sql-memory" help:"Maximum memory for the rows that a SQL query sorts, groups or unpacks, in MiB; a query that needs more fails. Default: 64." placeholder:"MIB" group:"Bigtable:" rare:""`
 
 	Dynamo      dynamoDBFlags `embed:"" group:"DynamoDB:"`
 	TTLInterval time.Duration `name:"ttl-interval" help:"How often expired DynamoDB items are deleted. Default: ${default}." default:"1m" placeholder:"DURATION" group:"DynamoDB:" rare:""`
@@ -152,8 +154,8 @@ func (c *serveCommand) Validate() error {
 			return errors.New("--target and --bigtable cannot be combined: the target is the Bigtable")
 		case c.DynamoDB == off:
 			return errors.New("--target needs the DynamoDB endpoint, which --dynamodb turns off")
-		case c.GC != "" || c.GCInterval != nil || c.KeepDeleted != nil || c.KeepTables != nil || c.BackupBytes != nil || c.Limits != "" || c.AdminDelay != 0 || c.Lag != 0 || c.Churn != 0:
-			return errors.New("--target cannot be combined with --gc, --gc-interval, --keep-deleted, --keep-deleted-tables, --backup-bytes, --admin-delay, --replication-lag, --partition-churn or --limits: the target determines these")
+		case c.GC != "" || c.GCInterval != nil || c.KeepDeleted != nil || c.KeepTables != nil || c.BackupBytes != nil || c.SQLMemory != nil || c.Limits != "" || c.AdminDelay != 0 || c.Lag != 0 || c.ViewLag != 0 || c.Churn != 0:
+			return errors.New("--target cannot be combined with --gc, --gc-interval, --keep-deleted, --keep-deleted-tables, --backup-bytes, --sql-memory, --admin-delay, --replication-lag, --view-lag, --partition-churn or --limits: the target determines these")
 		}
 	}
 	if c.KeepDeleted != nil && (*c.KeepDeleted < 0 || *c.KeepDeleted > math.MaxInt64>>20) {
@@ -164,6 +166,9 @@ func (c *serveCommand) Validate() error {
 	}
 	if c.BackupBytes != nil && (*c.BackupBytes < 0 || *c.BackupBytes > math.MaxInt64>>20) {
 		return fmt.Errorf("--backup-bytes: %d must be a number of MiB, 0 or more", *c.BackupBytes)
+	}
+	if c.SQLMemory != nil && (*c.SQLMemory < 1 || *c.SQLMemory > math.MaxInt64>>20) {
+		return fmt.Errorf("--sql-memory: %d must be a number of MiB, 1 or more", *c.SQLMemory)
 	}
 	if !(c.Churn >= 0 && c.Churn <= 1) {
 		return fmt.Errorf("--partition-churn: %v must be a probability from 0 to 1", c.Churn)
@@ -201,6 +206,9 @@ func (c *serveCommand) Validate() error {
 	if c.Lag < 0 || c.Lag > emu.MaxReplicationLag {
 		return fmt.Errorf("--replication-lag: %v must be between 0s and %v", c.Lag, emu.MaxReplicationLag)
 	}
+	if c.ViewLag < 0 || c.ViewLag > emu.MaxViewLag {
+		return fmt.Errorf("--view-lag: %v must be between 0s and %v", c.ViewLag, emu.MaxViewLag)
+	}
 	if c.Grace < 0 {
 		return fmt.Errorf("--grace: %v must not be negative", c.Grace)
 	}
@@ -223,7 +231,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 // beginning is the initial state of a server, besides its flags.
 type beginning struct {
 	mappings []*mapping.Mapping
-	// load writes initial data to the store, before the DynamoDB endpoint opens. It may be nil.
+	// load writes the demo to the store, before the DynamoDB endpoint opens. It is nil without a demo.
 	load     func(context.Context, *lab.Lab) error
 	fixtures fs.FS // in place of --fixtures
 }
@@ -314,7 +322,7 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 	if err := s.openDynamoDB(ctx, dynamoDB); err != nil {
 		return err
 	}
-	if err := s.openConsole(observed, with.fixtures); err != nil {
+	if err := s.openConsole(ctx, observed, with); err != nil {
 		return err
 	}
 	if err := s.writePortFile(); err != nil {
@@ -385,7 +393,10 @@ func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Reques
 	if c.BackupBytes != nil {
 		options.BackupBytes = max(1, *c.BackupBytes<<20) // 0 means the default
 	}
-	o := emu.Options{Token: s.token, AdminDelay: c.AdminDelay, ReplicationLag: c.Lag, PartitionChurn: c.Churn}
+	o := emu.Options{Token: s.token, AdminDelay: c.AdminDelay, ReplicationLag: c.Lag, ViewLag: c.ViewLag, PartitionChurn: c.Churn}
+	if c.SQLMemory != nil {
+		o.SQLMemory = *c.SQLMemory << 20
+	}
 	if observed != nil {
 		o.Observe, o.CountLoad = observed.Observe, true
 	}

@@ -11,15 +11,13 @@ import (
 	"unicode/utf8"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/sqlclient"
 )
 
 type sqlCommand struct {
-	Query  string   `arg:"" optional:"" help:"The query. Default: the text on standard input." placeholder:"QUERY"`
+	Query  string   `arg:"" optional:"" help:"The statements. Default: those on standard input, or a prompt on a terminal." placeholder:"QUERY"`
 	Target string   `help:"The Bigtable. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
 	Format string   `enum:"table,json,csv" default:"table" help:"How rows are printed: an aligned table, a JSON object for each row, or CSV with a header. Default: ${default}." placeholder:"table|json|csv" group:"Query:"`
 	Param  []string `help:"The value of a parameter: NAME:TYPE=VALUE. Types: STRING, BYTES, INT64, FLOAT64, BOOL. Repeat the flag for several." placeholder:"NAME:TYPE=VALUE" sep:"none" group:"Query:"`
@@ -33,15 +31,9 @@ func (c *sqlCommand) Validate() error {
 	var wrong []error
 	c.params = map[string]*btpb.Value{}
 	for _, text := range c.Param {
-		declared, value, ok := strings.Cut(text, "=")
-		name, kind, typed := strings.Cut(declared, ":")
-		if !ok || !typed || name == "" {
-			wrong = append(wrong, fmt.Errorf("--param: %q must be NAME:TYPE=VALUE, such as key:BYTES=a", text))
-			continue
-		}
-		v, err := sqlclient.Param(kind, value)
+		name, v, err := sqlclient.ParseParam(text)
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("--param %s: %w", name, err))
+			wrong = append(wrong, fmt.Errorf("--param: %w", err))
 		}
 		c.params[name] = v
 	}
@@ -55,46 +47,30 @@ func (c *sqlCommand) Validate() error {
 
 // Help is the long help of the command.
 func (*sqlCommand) Help() string {
-	return `Runs a SQL query (GoogleSQL) on the tables and views of a Bigtable instance, and prints its rows. docs/sql.md describes what the query language has.
+	return `Runs SQL queries (GoogleSQL) on the tables and views of a Bigtable instance, and prints their rows. A semicolon separates statements, and the first error ends them. On a terminal, a prompt reads them; its history is in the user's configuration folder. docs/sql.md lists the supported part of the language, and the commands of the prompt.
 
-Exits 0; 2 when the query is invalid; 3 when it or a server fails.`
+Exits 0; 2 if the query is invalid; 3 if the query or a server fails.`
 }
 
 func (*sqlCommand) examples() []example {
 	return []example{
 		{"The first rows of a table", "tabletop sql 'SELECT * FROM orders LIMIT 10' --target 127.0.0.1:8086"},
+		{"A prompt", "tabletop sql --target 127.0.0.1:8086"},
 		{"One row by its key, as JSON", "tabletop sql 'SELECT * FROM orders WHERE _key = @k' --param k:BYTES=customer#1 --format json --target 127.0.0.1:8086"},
 	}
 }
 
-// maxQueryBytes bounds a query from standard input.
-const maxQueryBytes = 1 << 20
-
-// Run runs the query.
+// Run runs the statements of the command line, of standard input or of a prompt.
 func (c *sqlCommand) Run(ctx context.Context, p *program) error {
-	text := c.Query
-	if text == "" {
-		read, err := io.ReadAll(io.LimitReader(p.stdin, maxQueryBytes))
-		if err != nil {
-			return fmt.Errorf("standard input: %w", err)
-		}
-		text = string(read)
-	}
-	if strings.TrimSpace(text) == "" {
-		return badInput("there is no query: pass one, or write it to standard input")
-	}
 	return c.withTarget(ctx, "--target", c.Target, func(t *target) error {
-		rows, err := sqlclient.Run(ctx, t.conn, sqlclient.Query{
-			Instance: "projects/" + t.project + "/instances/" + t.instance, AppProfile: c.AppProfile, Text: text, Params: c.params,
-		})
-		if err == nil {
-			defer rows.Close()
-			err = c.print(p.stdout, rows)
+		s := &sqlSession{sqlCommand: c, target: t, out: p.stdout}
+		switch {
+		case c.Query != "":
+			return s.lines(ctx, strings.NewReader(c.Query))
+		case p.terminal:
+			return s.prompt(ctx, p)
 		}
-		if code := status.Code(err); code == codes.InvalidArgument || code == codes.Unimplemented {
-			return badInput("%s", status.Convert(err).Message())
-		}
-		return err
+		return s.lines(ctx, p.stdin)
 	})
 }
 
@@ -139,7 +115,7 @@ func (c *sqlCommand) print(w io.Writer, rows *sqlclient.Rows) error {
 func columnNames(rows *sqlclient.Rows) []string {
 	names := make([]string, len(rows.Columns))
 	for i, c := range rows.Columns {
-		names[i] = c.GetName()
+		names[i] = sqlclient.Printable(c.GetName())
 	}
 	return names
 }
@@ -157,56 +133,72 @@ const alignedRows = 1000
 
 // printTable prints aligned columns. Rows behind the first ones have the widths of those.
 func printTable(w io.Writer, rows *sqlclient.Rows) error {
-	names := columnNames(rows)
-	widths := make([]int, len(names))
-	var first [][]string
+	t := &alignedTable{w: w}
+	first := [][]string{columnNames(rows)}
 	n := 0
-	line := func(cells []string) error {
-		var b strings.Builder
-		for i, cell := range cells {
-			if i > 0 {
-				b.WriteString("  ")
-			}
-			b.WriteString(cell)
-			if i < len(cells)-1 {
-				b.WriteString(strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell))))
-			}
-		}
-		_, err := fmt.Fprintln(w, b.String())
-		return err
-	}
-	flush := func() error {
-		for _, cells := range append([][]string{names}, first...) {
-			for i, cell := range cells {
-				widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-			}
-		}
-		err := line(names)
-		for _, cells := range first {
-			err = errors.Join(err, line(cells))
-		}
-		first = nil
-		return err
-	}
 	for row, err := range rows.All() {
 		if err != nil {
 			return err
 		}
 		cells := rowTexts(row, rows)
-		if n++; n > alignedRows {
-			err = line(cells)
-		} else if first = append(first, cells); n == alignedRows {
-			err = flush()
+		if n++; n < alignedRows {
+			first = append(first, cells)
+			continue
+		}
+		if n == alignedRows {
+			err = t.first(append(first, cells))
+		} else {
+			err = t.line(cells)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if n < alignedRows {
-		if err := flush(); err != nil {
+		if err := t.first(first); err != nil {
 			return err
 		}
 	}
 	_, err := fmt.Fprintf(w, "(%s)\n", phrase.Counted(int64(n), "row"))
+	return err
+}
+
+// printAligned prints aligned columns.
+func printAligned(w io.Writer, lines [][]string) error { return (&alignedTable{w: w}).first(lines) }
+
+// alignedTable prints lines with the widths of the first ones.
+type alignedTable struct {
+	w      io.Writer
+	widths []int
+}
+
+// first prints the first lines.
+func (t *alignedTable) first(lines [][]string) error {
+	t.widths = make([]int, len(lines[0]))
+	for _, cells := range lines {
+		for i, cell := range cells {
+			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, cells := range lines {
+		if err := t.line(cells); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *alignedTable) line(cells []string) error {
+	for len(cells) > 0 && cells[len(cells)-1] == "" {
+		cells = cells[:len(cells)-1] // without trailing blanks
+	}
+	var b strings.Builder
+	for i, cell := range cells {
+		b.WriteString(cell)
+		if i < len(cells)-1 {
+			b.WriteString(strings.Repeat(" ", 2+max(0, t.widths[i]-utf8.RuneCountInString(cell))))
+		}
+	}
+	_, err := fmt.Fprintln(t.w, b.String())
 	return err
 }

@@ -162,9 +162,12 @@ func (u *usage) flag(name string) *kong.Flag {
 	return nil
 }
 
+// wsaEADDRINUSE is the error of Windows for a port in use.
+const wsaEADDRINUSE syscall.Errno = 10048
+
 // listenError returns the error of a port that cannot be opened, with advice.
 func listenError(flag string, addr listenAddress, err error) error {
-	if !errors.Is(err, syscall.EADDRINUSE) {
+	if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, wsaEADDRINUSE) {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
 	host, _, _ := net.SplitHostPort(string(addr)) // already parsed

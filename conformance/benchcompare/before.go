@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// The servers beside ours with -before: the program from before a change, and a second copy of
-// it, which shows the ratios without any change.
+// Names of the servers that -before adds: the program built before a change, and a second copy of
+// it. The ratios between these two are noise.
 const (
 	before      = "before"
 	beforeAgain = "before-again"

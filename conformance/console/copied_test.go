@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,6 +37,8 @@ import (
 	"time"
 
 	"cloud.google.com/go/bigtable"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -47,6 +50,8 @@ var (
 	_ = status.Error
 	_ = codes.OK
 	_ types.AttributeValue
+	_ dynamodb.Client
+	_ = aws.String
 	_ bigtable.Filter
 	_ time.Duration
 )
@@ -244,4 +249,65 @@ func TestCopied_Query(t *testing.T) {
 	p.visit("/streams")
 	p.until("document.querySelectorAll('main pre').length === 2")
 	builds(t, append(pieces, reversed, ask[string](p, "document.querySelectorAll('main pre')[1].textContent")+"\n_ = admin")...)
+}
+
+// TestCopied_Request: Items opens its read in Query, and a request of Query is code for each client. The Go code
+// compiles.
+func TestCopied_Request(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.ddb.Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.call(t, "CreateTable", createThings)
+	p := open(t, ctx, srv)
+	p.visit("/d/things")
+	p.until("[...document.querySelectorAll('main a')].some((a) => a.textContent === 'Open in Query' && a.checkVisibility() && a.getAttribute('href').startsWith('/query?op=Scan&request=%7B%22TableName%22%3A%22things%22'))")
+
+	codes := func(operation, request string) map[string]string {
+		t.Helper()
+		p.visit("/query?op=" + operation + "&request=" + url.QueryEscape(request))
+		p.pushButton("Copy as…")
+		return ask[map[string]string](p, "Object.fromEntries([...document.querySelectorAll('dialog b')].map((b) => [b.textContent, b.closest('.bar').nextSibling.textContent]))")
+	}
+	got := codes("PutItem", `{"TableName":"things","Item":{"id":{"S":"a\"é"},"b":{"B":"/wAi"},"l":{"L":[{"N":"1.5"},{"BOOL":true},{"NULL":true}]},"m":{"M":{"s":{"SS":["x"]},"bs":{"BS":["/w=="]}}}},"ReturnConsumedCapacity":"TOTAL"}`)
+	for client, want := range map[string]string{
+		"Go": `out, err := client.PutItem(ctx, &dynamodb.PutItemInput{
+	TableName: aws.String("things"),
+	Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "a\"é"}, "b": &types.AttributeValueMemberB{Value: []byte("\xff\x00\x22")}, "l": &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberN{Value: "1.5"}, &types.AttributeValueMemberBOOL{Value: true}, &types.AttributeValueMemberNULL{Value: true}}}, "m": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"s": &types.AttributeValueMemberSS{Value: []string{"x"}}, "bs": &types.AttributeValueMemberBS{Value: [][]byte{[]byte("\xff")}}}}},
+	ReturnConsumedCapacity: types.ReturnConsumedCapacity("TOTAL"),
+})`,
+		"Python": `answer = client.put_item(
+    TableName="things",
+    Item={"id": {"S": "a\"é"}, "b": {"B": base64.b64decode("/wAi")}, "l": {"L": [{"N": "1.5"}, {"BOOL": True}, {"NULL": True}]}, "m": {"M": {"s": {"SS": ["x"]}, "bs": {"BS": [base64.b64decode("/w==")]}}}},
+    ReturnConsumedCapacity="TOTAL",
+)`,
+		"JavaScript": `const answer = await client.send(new PutItemCommand({
+  TableName: "things",
+  Item: {"id": {"S": "a\"é"}, "b": {"B": Buffer.from("/wAi", "base64")}, "l": {"L": [{"N": "1.5"}, {"BOOL": true}, {"NULL": true}]}, "m": {"M": {"s": {"SS": ["x"]}, "bs": {"BS": [Buffer.from("/w==", "base64")]}}}},
+  ReturnConsumedCapacity: "TOTAL",
+}));`,
+		"Java": `var answer = client.putItem(PutItemRequest.builder()
+    .tableName("things")
+    .item(Map.ofEntries(Map.entry("id", AttributeValue.fromS("a\"é")), Map.entry("b", AttributeValue.fromB(SdkBytes.fromByteArray(Base64.getDecoder().decode("/wAi")))), Map.entry("l", AttributeValue.fromL(List.of(AttributeValue.fromN("1.5"), AttributeValue.fromBool(true), AttributeValue.fromNul(true)))), Map.entry("m", AttributeValue.fromM(Map.ofEntries(Map.entry("s", AttributeValue.fromSs(List.of("x"))), Map.entry("bs", AttributeValue.fromBs(List.of(SdkBytes.fromByteArray(Base64.getDecoder().decode("/w=="))))))))))
+    .returnConsumedCapacity("TOTAL")
+    .build());`,
+	} {
+		if got[client] != want {
+			t.Errorf("%s:\n%s\nwant\n%s", client, got[client], want)
+		}
+	}
+	if !strings.HasPrefix(got["aws"], "AWS_ACCESS_KEY_ID=") || !strings.HasPrefix(got["tabletop ctl"], "tabletop ctl query PutItem '{") {
+		t.Errorf("for shells: %s\n%s", got["aws"], got["tabletop ctl"])
+	}
+	query := codes("Query", `{"TableName":"things","KeyConditionExpression":"#k = :k","ExpressionAttributeNames":{"#k":"id"},"ExpressionAttributeValues":{":k":{"S":"a"}},"Limit":2,"ScanIndexForward":false}`)
+	var pieces []string
+	for _, piece := range []string{got["Go"], query["Go"]} {
+		pieces = append(pieces, "dynamo := env.DynamoDB(nil)\n"+strings.Replace(piece, "client.", "dynamo.", 1)+"\n_ = out")
+	}
+	builds(t, pieces...)
+	if batch := codes("BatchGetItem", `{"RequestItems":{"things":{"Keys":[{"id":{"S":"a"}}]}}}`); batch["Go"] != "" || batch["Python"] == "" {
+		t.Errorf("a batch is %q", batch)
+	}
+	p.sound("the code of requests")
 }

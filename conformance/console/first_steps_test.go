@@ -42,11 +42,17 @@ func TestHome_Begin(t *testing.T) {
 	if n := ask[int](p, "document.querySelectorAll('[data-begin] > section').length"); n != 3 {
 		t.Errorf("an empty server offers %d actions", n)
 	}
+	if ask[bool](p, "document.querySelector('main').innerText.includes('Danger zone')") {
+		t.Error("a server without tables offers a reset")
+	}
 	p.sound("an empty home")
 	p.shoot("home-empty")
 
 	p.pushButton("DynamoDB table…")
 	p.shoot("home-create")
+	if got := ask[string](p, "[...document.querySelectorAll('dialog .foot')].map((bar) => [...bar.querySelectorAll('button')].map((b) => b.textContent)).join(' | ')"); got != "Cancel,Create the table" {
+		t.Errorf("the last line of the form is %q", got)
+	}
 	p.fill("[aria-label='Name of the table']", "pairs")
 	p.fill("[aria-label='Name of the partition key']", "who")
 	p.fill("[aria-label='Name of the sort key']", "when")
@@ -106,12 +112,61 @@ func TestHome_Begin(t *testing.T) {
 		t.Errorf("a table of the demo is shown as %q", got)
 	}
 	p.sound("the demo")
+	p.shoot("home-demo")
+	looks := ask[[]string](p, "[...document.querySelectorAll('[data-looks] a')].map((a) => a.getAttribute('href'))")
+	if !slices.Equal(looks, []string{"/t/tabletop/videos/rows", "/requests", "/keys/tabletop/events"}) {
+		t.Errorf("the demo leads to %q", looks)
+	}
+	for i, shown := range []string{"[data-attribute]", "[data-request]", ".heat .over span"} {
+		p.visit(looks[i])
+		p.until(fmt.Sprintf("!!document.querySelector(%q)", shown))
+		p.sound(looks[i])
+	}
 
 	srv.lab.Clock().Freeze()
 	p.visit("/")
 	if got := ask[string](p, "document.querySelector('.note.warn')?.innerText ?? ''"); !containsAll(got, "The clock is frozen. To the lab") {
 		t.Errorf("with a frozen clock the page says %q", got)
 	}
+}
+
+// TestEmpty_Advice: without data each page offers a step that works: Query creates the first table, and the
+// rows of a DynamoDB table without items lead to the form of an item, never to a write of internal cells.
+func TestEmpty_Advice(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.ddb.Open(); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, ctx, srv)
+	p.visit("/query")
+	if got := ask[string](p, "document.querySelector('.note').textContent"); got != "There are no tables yet. Run this request to create one." {
+		t.Errorf("Query says %q", got)
+	}
+	p.pushButton("Run")
+	p.until("!!document.querySelector('[aria-live] details')")
+	p.fill("[aria-label=Operation]", "Scan")
+	p.until("document.querySelector('[aria-label=Table]').checkVisibility() && document.querySelector('textarea').value.includes('\"TableName\": \"orders\"')")
+	p.sound("the first table")
+
+	m, err := srv.ddb.Mapping(t.Context(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.visit("/t/tabletop/" + m.TargetTable() + "/rows")
+	if got := ask[string](p, "document.querySelector('.note').innerText"); !containsAll(got, "The table has no items yet.") || strings.Contains(got, "cbt") {
+		t.Errorf("the rows of a table without items say %q", got)
+	}
+	p.pushButton("New item…")
+	p.ready("/d/orders")
+	p.until("document.querySelector('dialog textarea')?.value.includes('\"id\"')")
+
+	srv.createTable(t, "plain", "_own", "f")
+	p.visit("/t/tabletop/plain/rows")
+	if got := ask[string](p, "document.querySelector('.note').innerText"); !containsAll(got, "set plain row1 f:column=value") {
+		t.Errorf("the rows of an empty Bigtable table say %q", got)
+	}
+	p.sound("empty tables")
 }
 
 // TestItem_Links: an item leads to its row, its requests and its stream records, and they lead
@@ -233,6 +288,74 @@ func TestItems_Grid(t *testing.T) {
 	}
 	p.sound("widths")
 	p.shoot("items-grid")
+
+	// The key stays visible beside any attribute, and an item begins with it.
+	ask[bool](p, "((e) => { e.scrollLeft = e.scrollWidth; return e.scrollLeft > 0; })(document.querySelector('.scroll'))")
+	if hidden := ask[[]string](p, `[...document.querySelectorAll('thead th')].slice(0, 2).filter((th) => {
+		const r = th.getBoundingClientRect();
+		return r.left < 0 || !th.contains(document.elementFromPoint(r.left + 12, r.top + 8));
+	}).map((th) => th.innerText)`); len(hidden) > 0 {
+		t.Errorf("scrolled to the right, the columns %q are hidden", hidden)
+	}
+	p.shoot("items-scrolled")
+	p.click("tbody tr")
+	names := ask[[]string](p, "[...document.querySelectorAll('dialog tbody > tr > th')].map((th) => th.textContent)")
+	if len(names) < 3 || names[0] != "PK" || names[1] != "SK" || !slices.IsSorted(names[2:]) {
+		t.Errorf("the attributes of an item are %q", names)
+	}
+	const put = "document.querySelector('dialog .foot .primary').disabled"
+	if !ask[bool](p, put) {
+		t.Error("an unchanged item can be put")
+	}
+	p.fill("dialog textarea", `{"PK":{"S":"new"},"SK":{"S":"new"}}`)
+	if ask[bool](p, put) {
+		t.Error("a changed item cannot be put")
+	}
+	p.fill("dialog textarea", "{")
+	if !ask[bool](p, put) {
+		t.Error("an invalid item can be put")
+	}
+	p.click("dialog .foot button")
+	p.click("tbody tr")
+	if got := ask[[]string](p, "Object.keys(JSON.parse(document.querySelector('dialog textarea').value))"); !slices.Equal(got, names) {
+		t.Errorf("its JSON has them as %q", got)
+	}
+}
+
+// TestItems_Conditions: all conditions of a filter must hold, and a click on the head of a column sorts the page.
+func TestItems_Conditions(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.ddb.Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.call(t, "CreateTable", createThings)
+	for id, rest := range map[string]string{"a": `,"kind":{"S":"x"},"total":{"N":"9"}`, "b": `,"kind":{"S":"x"},"total":{"N":"10"}`, "c": `,"kind":{"S":"y"},"total":{"N":"100"}`, "d": ""} {
+		srv.call(t, "PutItem", fmt.Sprintf(`{"TableName":"things","Item":{"id":{"S":%q}%s}}`, id, rest))
+	}
+	p := open(t, ctx, srv)
+	p.visit("/d/things")
+	const ids = "[...document.querySelectorAll('tbody tr')].map((tr) => tr.children[1].textContent.slice(2)).join('')"
+	for _, want := range []string{"abcd", "cbad"} {
+		ask[bool](p, "([...document.querySelectorAll('button.head')].find((b) => b.textContent.startsWith('total')).click(), true)")
+		if got := ask[string](p, ids); got != want {
+			t.Errorf("sorted by total the items are %s, want %s", got, want)
+		}
+	}
+	if got := ask[string](p, "document.querySelector('[aria-sort]').textContent + document.querySelector('[aria-sort]').ariaSort"); got != "total ▾descending" {
+		t.Errorf("the sorted column is %q", got)
+	}
+	p.pushButton("Options")
+	p.pushButton("Add a condition")
+	for i, typed := range []struct{ name, kind, value string }{{"kind", "S", "x"}, {"total", "N", "10"}} {
+		for label, value := range map[string]string{"Attribute": typed.name, "Type": typed.kind, "Value": typed.value} {
+			ask[bool](p, fmt.Sprintf(`((e) => { e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); return true; })(document.querySelectorAll("[aria-label='%s of the filter']")[%d])`, value, label, i))
+		}
+	}
+	p.shoot("items-conditions")
+	p.pushButton("Read")
+	p.until(ids + " === 'b' && [...document.querySelectorAll('button')].some((b) => b.textContent === 'Options (2)')")
+	p.sound("conditions")
 }
 
 // TestRows_Counters: eight bytes are shown as a number where a family or the mapping says so.

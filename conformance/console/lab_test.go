@@ -93,6 +93,14 @@ const beyond = `(() => {
 	return out;
 })()`
 
+// covered are the labels of fields with a control over their text.
+const covered = `[...document.querySelectorAll('.field')].filter((e) => e.checkVisibility()).filter((e) => {
+	const text = document.createRange();
+	text.selectNodeContents(e.firstChild);
+	const a = text.getBoundingClientRect(), b = e.lastElementChild.getBoundingClientRect();
+	return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+}).map((e) => e.innerText)`
+
 // TestLab_Width: the faults stay inside their card, whatever their conditions, in a wide and
 // in a narrow window.
 func TestLab_Width(t *testing.T) {
@@ -116,6 +124,9 @@ func TestLab_Width(t *testing.T) {
 		p.visit("/lab")
 		if out := ask[[]string](p, beyond); len(out) > 0 {
 			t.Errorf("%d pixels: %s", width, strings.Join(out, "\n"))
+		}
+		if covered := ask[[]string](p, covered); len(covered) > 0 {
+			t.Errorf("%d pixels: controls cover the labels %q", width, covered)
 		}
 		p.sound("lab")
 		p.shoot(fmt.Sprintf("lab-top-%d", width))

@@ -113,7 +113,7 @@ func TestRequests_Shown(t *testing.T) {
 	if got := line("op:ReadRows table:large status:stopped"); !strings.Contains(got, "|stopped early|") {
 		t.Errorf("the stopped read is %s", got)
 	}
-	if kind := ask[string](p, "[...document.querySelector('[data-request]').children].find((e) => e.textContent === 'stopped early').className"); !strings.Contains(kind, "soft") || strings.Contains(kind, "bad") {
+	if kind := ask[string](p, "[...document.querySelector('[data-request]').querySelectorAll('.pill')].find((e) => e.textContent === 'stopped early').className"); !strings.Contains(kind, "soft") || strings.Contains(kind, "bad") {
 		t.Errorf("its status is shown as %q", kind)
 	}
 	p.visit("/requests?f=" + url.QueryEscape("status:!ok"))
@@ -218,4 +218,49 @@ func TestHistory(t *testing.T) {
 	p.visit("/history/tabletop/" + m.TargetTable() + "?key=none")
 	p.until("document.body.innerText.includes('this one does not exist') && document.body.innerText.includes('0 events')")
 	p.sound("no row")
+}
+
+// TestRequests_Tools: the tools are on one line, toggles and words of a request change the filter, and
+// columns without data are left out.
+func TestRequests_Tools(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.ddb.Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.call(t, "CreateTable", createThings)
+	srv.send(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"}}}`)
+	srv.send(t, "GetItem", `{"TableName":"nothing","Key":{"id":{"S":"a"}}}`, "X-Tabletop-Test", "TestNothing")
+	p := open(t, ctx, srv)
+	p.visit("/requests?f=op:PutItem")
+	const lines = "document.querySelectorAll('[data-request]').length"
+	p.until(lines + " === 1")
+	const heads = "[...document.querySelectorAll('.line-head > span')].filter((e) => e.checkVisibility()).map((e) => e.innerText).filter(Boolean).join(' ')"
+	if got := ask[string](p, heads); got != "time operation table key status took size" {
+		t.Errorf("the columns of a write are %q", got)
+	}
+	if n := ask[int](p, "new Set([...document.querySelectorAll('.tools > *')].filter((e) => e.innerText || e.matches('input, button')).map((e) => { const r = e.getBoundingClientRect(); return Math.round((r.top + r.bottom) / 2); })).size"); n != 1 {
+		t.Errorf("the tools are on %d lines", n)
+	}
+	p.shoot("requests-tools")
+	p.fill("input[type=search]", "endpoint:ddb")
+	p.pushButton("Errors")
+	p.until(lines + " === 1")
+	if got := ask[string](p, heads+" + ' ' + document.querySelector('[data-request]').innerText.replaceAll(/\\s+/g, ' ')"); !containsAll(got, "size test", "ddb", "GetItem nothing", "ResourceNotFoundException", "TestNothing") {
+		t.Errorf("the failed request is shown as %q", got)
+	}
+	p.pushButton("Errors")
+	p.until(lines + " > 1")
+	if got := ask[string](p, "document.querySelector('input[type=search]').value"); got != "endpoint:ddb" {
+		t.Errorf("without the toggle the filter is %q", got)
+	}
+	p.click("[data-request]")
+	p.until("!!document.querySelector('button.word')")
+	ask[bool](p, "([...document.querySelectorAll('button.word')].forEach((b) => { b.click(); b.click(); }), true)")
+	if got := ask[string](p, "document.querySelector('input[type=search]').value"); got != "endpoint:ddb op:GetItem status:ResourceNotFoundException table:nothing test:TestNothing" {
+		t.Errorf("the words of a request make the filter %q", got)
+	}
+	p.pushButton("Save as…")
+	p.until("[...document.querySelectorAll('dialog .foot button')].map((b) => b.textContent).join() === 'Close,NDJSON,Trace'")
+	p.sound("the tools")
 }

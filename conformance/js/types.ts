@@ -2,7 +2,7 @@
 import { DynamoDBClient, PutItemCommand } from '@aws-sdk/client-dynamodb'
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams'
 import { Bigtable } from '@google-cloud/bigtable'
-import { Control, ControlError, Tabletop, type Change, type Changes, type Clock, type Item } from '../../clients/javascript/tabletop.mjs'
+import { all, Control, ControlError, Tabletop, type Change, type Changes, type Clock, type Item } from '../../clients/javascript/tabletop.mjs'
 
 export async function use(): Promise<void> {
 	const tabletop: Tabletop = await Tabletop.start({ args: ['--mapping', 'orders.yaml'], timeout: 10_000 })
@@ -37,8 +37,7 @@ export async function use(): Promise<void> {
 	const item: Item = { id: { S: 'a' } }
 	const put: number = await control.putItems('orders', [item])
 	for await (const found of control.items('orders', { index: 'by-day' })) console.log(put, found.id)
-	const changes: Change[] = []
-	for await (const change of control.changes(over.table)) changes.push(change)
+	const changes: Change[] = await all(control.changes(over.table))
 	console.log(changes[0]?.entries.map(e => e.kind))
 
 	const fault = await control.fault({ endpoint: 'bigtable', method: 'MutateRow', effect: 'fail', code: 'UNAVAILABLE', times: 2 })

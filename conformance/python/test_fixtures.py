@@ -59,7 +59,7 @@ def test_rows(tabletop, ddb):
 
 @pytest.mark.parametrize("run", [1, 2])
 def test_each_begins_without_tables_and_faults(tabletop, ddb, run):
-    assert list(tabletop.items("orders")) == [] and tabletop.faults() == []
+    assert tabletop.items("orders") == [] and tabletop.faults() == []
     tabletop.put_items("orders", [ITEM])
     tabletop.fault(endpoint="bigtable", method="ReadRows", effect="delay", delay=timedelta(milliseconds=1))
 

@@ -81,7 +81,7 @@ func TestSizes(t *testing.T) {
 	for _, text := range all {
 		sum += gzipped(t, text)
 	}
-	first := map[string]bool{"page.html": true, "style.css": true}
+	first := map[string]bool{"page.html": true, "style.css": true, "mark.svg": true}
 	reach(t, all, "app.js", first)
 	reach(t, all, "home.js", first)
 	firstSum := 0
@@ -136,7 +136,7 @@ func TestVendored(t *testing.T) {
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	all := files(t)
-	reached := map[string]bool{"page.html": true, "style.css": true}
+	reached := map[string]bool{"page.html": true, "style.css": true, "mark.svg": true}
 	reach(t, all, "app.js", reached)
 	for _, m := range regexp.MustCompile(`'([a-z]+\.js)'`).FindAllSubmatch(all["app.js"], -1) {
 		reach(t, all, string(m[1]), reached)
@@ -151,8 +151,10 @@ func TestFiles(t *testing.T) {
 		if !reached[name] {
 			t.Errorf("%s: no page needs it", name)
 		}
-		if name == vendored { // its style rules are data, and its pictures name the namespace of SVG
+		if name == vendored || strings.HasSuffix(name, ".svg") { // pictures name the namespace of SVG
 			text = bytes.ReplaceAll(text, []byte("http://www.w3.org/2000/svg"), nil)
+		}
+		if name == vendored { // its style rules are data
 			text = regexp.MustCompile(`\bstyle:`).ReplaceAll(text, nil)
 		}
 		if found := denied.Find(text); found != nil {
@@ -171,7 +173,7 @@ func TestHandle(t *testing.T) {
 	console.Handle(mux)
 	for path, want := range map[string]string{
 		"/requests": "text/html", "/t/i/t/rows": "text/html", "/history/orders": "text/html", "/history/i/t": "text/html", "/t/i/t": "text/html", "/d/a%2Fb": "text/html",
-		"/static/app.js": "text/javascript", "/static/style.css": "text/css",
+		"/static/app.js": "text/javascript", "/static/style.css": "text/css", "/static/mark.svg": "image/svg+xml",
 		"/static/mapping.schema.json": "application/json",
 	} {
 		w := httptest.NewRecorder()
@@ -189,16 +191,26 @@ func TestHandle(t *testing.T) {
 	}
 }
 
-// luminance returns the relative luminance of a color such as #1b2130, by WCAG 2.
-func luminance(t *testing.T, color string) float64 {
+// rgb is a color in sRGB, each part from 0 to 1.
+type rgb [3]float64
+
+// colorOf parses a color such as #1b2130.
+func colorOf(t *testing.T, color string) (out rgb) {
 	t.Helper()
-	var rgb [3]uint8
-	if _, err := fmt.Sscanf(color, "#%02x%02x%02x", &rgb[0], &rgb[1], &rgb[2]); err != nil {
+	var parts [3]uint8
+	if _, err := fmt.Sscanf(color, "#%02x%02x%02x", &parts[0], &parts[1], &parts[2]); err != nil {
 		t.Fatalf("%s: %v", color, err)
 	}
-	var linear [3]float64
-	for i, n := range rgb {
-		x := float64(n) / 255
+	for i, n := range parts {
+		out[i] = float64(n) / 255
+	}
+	return out
+}
+
+// luminance returns the relative luminance by WCAG 2.
+func (c rgb) luminance() float64 {
+	var linear rgb
+	for i, x := range c {
 		if linear[i] = math.Pow((x+0.055)/1.055, 2.4); x <= 0.04045 {
 			linear[i] = x / 12.92
 		}
@@ -219,10 +231,21 @@ func TestPalette(t *testing.T) {
 		for _, m := range regexp.MustCompile(`--([\w-]+): (#\w+)`).FindAllSubmatch(scheme[1], -1) {
 			colors[string(m[1])] = string(m[2])
 		}
-		check := func(front, back string, least float64) {
-			a, b := luminance(t, colors[front]), luminance(t, colors[back])
+		contrast := func(front, back string, share, least float64) {
+			c, on := colorOf(t, colors[front]), colorOf(t, colors[back])
+			for n := range on {
+				on[n] += share * (c[n] - on[n])
+			}
+			a, b := c.luminance(), on.luminance()
 			if got := (max(a, b) + 0.05) / (min(a, b) + 0.05); got < least {
 				t.Errorf("scheme %d: %s on %s has the contrast %.2f, want %.1f", i, front, back, got, least)
+			}
+		}
+		check := func(front, back string, least float64) { contrast(front, back, 0, least) }
+		// A status is on its background and a tenth of its own color.
+		for _, back := range []string{"bg", "panel", "sel"} {
+			for _, front := range []string{"ok", "bad", "soft"} {
+				contrast(front, back, 0.1, 4.5)
 			}
 		}
 		for _, back := range []string{"bg", "panel", "sel", "mark", "badbg", "warnbg"} {

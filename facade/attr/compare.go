@@ -36,7 +36,8 @@ func EqualItems(a, b Item) bool {
 }
 
 // Compare orders two values of the same type: S by UTF-8 bytes, N by value, B by unsigned
-// bytes. ok is false for values of other types, or of different types.
+// bytes. c is negative, zero or positive. ok is false for values of other types, or of
+// different types.
 func Compare(a, b Value) (c int, ok bool) {
 	if a.Type != b.Type {
 		return 0, false

@@ -12,17 +12,18 @@ import (
 // Problem is the kind of fault in a value.
 type Problem uint8
 
-// Problems that a value can have. Each comment names the fields of [Error] that the
-// problem sets.
+// Problems that a value can have. Each comment names the fields of [Error] that depend on
+// the problem.
 const (
-	// BadJSON: the text is not JSON, is truncated, or is not UTF-8. Err is the cause.
+	// BadJSON: the input is not JSON, is truncated, or is not UTF-8. Err is the cause.
 	BadJSON Problem = iota + 1
 	// DuplicateName: a JSON object has two members with the same name. Text is the name.
 	DuplicateName
 	// WrongToken: the JSON is of the wrong kind for the type. Text is the kind that was
 	// found ("string", "number", "object", …), and Want is the expected kind.
 	WrongToken
-	// NoType: a value without a type tag, or with null as the content of its tag.
+	// NoType: null instead of a value, a value without a type tag, or null as the content
+	// of a tag.
 	NoType
 	// ManyTypes: a value with two type tags. Text is the second tag.
 	ManyTypes
@@ -34,8 +35,8 @@ const (
 	BadBase64
 	// EmptySet: a set without members. Type is SS, NS or BS.
 	EmptySet
-	// DuplicateMember: a set with a duplicate member. Type is SS, NS or BS. Text is the
-	// members as given, joined by ", ", with binaries in base64.
+	// DuplicateMember: a set with a duplicate member. Type is SS, NS or BS. Members are the
+	// members of the set, and Text is the same, joined by ", ".
 	DuplicateMember
 	// NotNumber: a malformed number. Text is the number as given.
 	NotNumber
@@ -53,20 +54,21 @@ const (
 	LongName
 )
 
-// Error is the error that every function of this package returns. It names the problem
-// and its location.
+// Error is the type of the errors that the functions of this package return. It names the
+// problem and its location.
 type Error struct {
 	Problem Problem
 	// Older is the problem that the service's older layer finds in a number, or 0 if that
 	// layer finds the same problem.
 	Older Problem
 	Type  Type   // type of the value at fault, or Absent
-	Text  string // depends on Problem
-	Want  string // depends on Problem
-	// Members are the members of a set with a duplicate member, as given, with binaries
-	// in base64.
+	Text  string // see Problem
+	Want  string // expected kind of JSON for WrongToken
+	// Members are the members of a set with a duplicate member, in the given order.
+	// Numbers are in canonical form, and binaries in base64.
 	Members []string
-	// Levels is the depth of a value that is too deep, counted to MaxCountedDepth.
+	// Levels is the depth of a value for TooDeep. Depths above MaxCountedDepth are reported
+	// as MaxCountedDepth.
 	Levels int
 	// Path is the path to the value at fault, such as `Item.a[2].b`. It is "" for a value
 	// outside an item.
@@ -134,7 +136,7 @@ func (e *Error) problem() string {
 
 func clip(s string) string { return strconv.Quote(clipText(s)) }
 
-// clipText limits how much of the input an error shows.
+// clipText returns the beginning of s that an error shows.
 func clipText(s string) string {
 	const most = 120
 	if len(s) <= most {
@@ -144,9 +146,9 @@ func clipText(s string) string {
 }
 
 // CurrentAWSMessage returns the wording that replaced AWSMessage in most regions in
-// 2026-06, or "" if the wording did not change. It shows a number without text as 1, and
-// exponents with more than 32 bits. For a set with a duplicate member, it lists the
-// members before the duplicate in order.
+// 2026-06, or "" if the wording did not change. For a number, it describes Problem instead
+// of Older, and shows Text even if it is empty. For a set with a duplicate member, it sorts
+// the members before the first duplicate.
 func (e *Error) CurrentAWSMessage() string {
 	switch {
 	case e.IsNumber():
@@ -189,9 +191,9 @@ func (e *Error) IsNumber() bool {
 	return e.Problem == NotNumber || e.Problem == Overflow || e.Problem == Underflow || e.Problem == TooPrecise
 }
 
-// AWSMessage returns DynamoDB's text for the error. The second result reports whether
-// DynamoDB rejects the request as unreadable, with SerializationException, instead of
-// ValidationException.
+// AWSMessage returns DynamoDB's text for the error, in the older wording. serialization
+// reports whether DynamoDB rejects the request as unreadable, with a SerializationException
+// instead of a ValidationException.
 //
 // An unknown type tag has the text of a value without a type, because DynamoDB ignores
 // unknown members.
@@ -243,15 +245,15 @@ func (e *Error) AWSMessage() (text string, serialization bool) {
 	return "", false
 }
 
-// numberTexts are DynamoDB's texts for numbers that it cannot store.
+// numberTexts holds DynamoDB's texts for numbers that it cannot store.
 var numberTexts = map[Problem]string{
 	Overflow:   "Number overflow. Attempting to store a number with magnitude larger than supported range",
 	Underflow:  "Number underflow. Attempting to store a number with magnitude smaller than supported range",
 	TooPrecise: "Attempting to store more than 38 significant digits in a Number",
 }
 
-// numberMessage returns DynamoDB's text for a problem of a number; shown follows the text of
-// NotNumber.
+// numberMessage returns DynamoDB's text for a problem of a number. shown is the end of the text
+// for NotNumber.
 func numberMessage(problem Problem, shown string) string {
 	if text, ok := numberTexts[problem]; ok {
 		return text

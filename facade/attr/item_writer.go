@@ -1,11 +1,11 @@
 package attr
 
-// ItemWriter writes an item one attribute at a time, in the order of the attribute names.
-// The result is the same as that of AppendItemJSON. The zero ItemWriter begins an item.
-// To append to existing bytes, set JSON first.
+// ItemWriter writes the JSON of an item one attribute at a time. If the attributes are added
+// in ascending order of their names, the result is that of AppendItemJSON. The zero
+// ItemWriter begins an item. To append to existing bytes, set JSON first.
 type ItemWriter struct {
 	JSON []byte
-	// Sizes are the sizes of the attributes added so far, as Item.Sizes computes them.
+	// Sizes are the sizes of an item with the attributes added so far.
 	Sizes Sizes
 
 	begun bool

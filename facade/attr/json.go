@@ -18,15 +18,15 @@ import (
 // developer guide, "Service, account, and table quotas", nested attribute depth.
 const MaxDepth = 32
 
-// MaxCountedDepth is the largest depth that Error.Levels reports for a value that is too
-// deep. From this depth on, the service checks a write of one item in its older layer.
+// MaxCountedDepth is the largest depth that Error.Levels reports. If a value in a write of
+// one item is nested at least so deeply, the service checks the write in its older layer.
 const MaxCountedDepth = 64
 
 // MaxNameBytes is the maximum length of the name of an attribute or map member. Source:
 // developer guide, "Limits: Attributes".
 const MaxNameBytes = 65535
 
-// rootPath begins the paths of an item's errors.
+// rootPath begins the paths in errors of an item.
 const rootPath = "Item"
 
 // UnmarshalItem parses data, which must be exactly one item, such as `{"name": {"S":
@@ -67,9 +67,9 @@ func unmarshal[T any](data []byte, decode func(*jsontext.Decoder) (T, error)) (T
 	return v, nil
 }
 
-// DecodeItem reads the next JSON value from d as an item. After an error, the position of
-// d is undefined within that value. Errors are of type *Error, except those of d's
-// reader.
+// DecodeItem reads the next JSON value from d as an item. It is as strict as UnmarshalItem.
+// After an error, the position of d is undefined within that value. Errors are of type
+// *Error, except those of d's reader.
 func DecodeItem(d *jsontext.Decoder) (Item, error) {
 	item := Item{}
 	if err := decodeMembers(d, Absent, item, 1); err != nil {
@@ -79,10 +79,10 @@ func DecodeItem(d *jsontext.Decoder) (Item, error) {
 }
 
 // DecodeValue reads the next JSON value from d as an attribute value, in the same way as
-// DecodeItem. The paths of its errors are relative to the value.
+// DecodeItem. The paths in its errors are relative to the value.
 func DecodeValue(d *jsontext.Decoder) (Value, error) { return decodeValue(d, 1) }
 
-// The expected kinds of a JSON token, for Error.Want.
+// These are the expected kinds of a JSON token, for Error.Want.
 const (
 	wantString  = "string"
 	wantBoolean = "boolean"
@@ -100,7 +100,7 @@ func within(step string, err error) error {
 	return err
 }
 
-// memberStep is the step of a path into an item or a map.
+// memberStep returns the step of an error's path to a member of an item or a map.
 func memberStep(name string) string {
 	for _, c := range []byte(name) {
 		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
@@ -110,7 +110,7 @@ func memberStep(name string) string {
 	return "." + clipText(name)
 }
 
-// failed converts an error of the JSON decoder into an *Error; errors of its reader stay
+// failed converts an error of the JSON decoder d to an *Error. It returns errors of d's reader
 // unchanged.
 func failed(d *jsontext.Decoder, err error) error {
 	var syntax *jsontext.SyntacticError
@@ -132,7 +132,8 @@ func problemAt(d *jsontext.Decoder, p Problem, t Type, text string) *Error {
 	return &Error{Problem: p, Type: t, Text: text, Offset: d.InputOffset()}
 }
 
-// wrongToken reads the next token and reports that another kind was expected.
+// wrongToken reads the next token, and returns the error that a token of the kind want was
+// expected. t is the type of the value.
 func wrongToken(d *jsontext.Decoder, t Type, want string) error {
 	tok, err := d.ReadToken()
 	if err != nil {
@@ -147,14 +148,15 @@ func wrongToken(d *jsontext.Decoder, t Type, want string) error {
 	return e
 }
 
-// tokenNames are the names of the kinds of tokens in errors.
+// tokenNames holds the names of the kinds of tokens for Error.Text.
 var tokenNames = map[jsontext.Kind]string{
 	jsontext.KindNull: "null", jsontext.KindTrue: "true", jsontext.KindFalse: "false",
 	jsontext.KindString: "string", jsontext.KindNumber: "number",
 	jsontext.KindBeginArray: "array", jsontext.KindBeginObject: "object",
 }
 
-// open reads the token that begins an object or array.
+// open reads the token that begins an object or an array. If the next token is of another kind,
+// it returns wrongToken.
 func open(d *jsontext.Decoder, kind jsontext.Kind, t Type, want string) error {
 	if k := d.PeekKind(); k != kind {
 		return wrongToken(d, t, want)
@@ -165,7 +167,8 @@ func open(d *jsontext.Decoder, kind jsontext.Kind, t Type, want string) error {
 	return nil
 }
 
-// decodeMembers reads an object of attribute values into m: an item or a map.
+// decodeMembers reads an object of attribute values, an item or a map, into m. depth is the
+// depth of the values.
 func decodeMembers(d *jsontext.Decoder, t Type, m map[string]Value, depth int) error {
 	if err := open(d, jsontext.KindBeginObject, t, wantObject); err != nil {
 		return err
@@ -228,7 +231,8 @@ func decodeValue(d *jsontext.Decoder, depth int) (Value, error) {
 	return Value{}, manyTypes(d, t, tok.String(), depth)
 }
 
-// tooDeep returns the error for the next value, the first one that is too deep.
+// tooDeep reads the next value, which is the first one that is too deep, and returns the error
+// for it.
 func tooDeep(d *jsontext.Decoder) error {
 	e := problemAt(d, TooDeep, Absent, "")
 	e.Levels = MaxDepth + 1
@@ -245,14 +249,15 @@ func tooDeep(d *jsontext.Decoder) error {
 		if opened <= 0 {
 			break
 		}
-		// A value opens an object, its list or map a second one.
+		// A value opens an object, and a list or map opens another object or array in it.
 		e.Levels = max(e.Levels, MaxDepth+1+(opened-1)/2)
 	}
 	return e
 }
 
-// manyTypes reads the rest of a value that has a second type tag, and returns its error.
-// DynamoDB first checks the content of each tag.
+// manyTypes reads the rest of a value with the type first, after its second type tag, and
+// returns the error of the value. If the content of a tag is invalid, it returns that error, as
+// DynamoDB does.
 func manyTypes(d *jsontext.Decoder, first Type, tag string, depth int) error {
 	many := problemAt(d, ManyTypes, first, tag)
 	for {
@@ -307,8 +312,8 @@ func decodeContent(d *jsontext.Decoder, t Type, depth int) (Value, error) {
 	return v, nil
 }
 
-// decodeMember reads a string, number or binary, alone or as a member of a set; t is the type
-// of the whole value.
+// decodeMember reads a string, number or binary, alone or as a member of a set. t is the type of
+// the whole value.
 func decodeMember(d *jsontext.Decoder, t Type) (string, error) {
 	if d.PeekKind() != jsontext.KindString {
 		return "", wrongToken(d, t, wantString)
@@ -328,7 +333,7 @@ func decodeMember(d *jsontext.Decoder, t Type) (string, error) {
 		}
 		return n, nil
 	case B, BS:
-		// The decoder of the standard library ignores line ends.
+		// The base64 decoder of the standard library ignores line ends.
 		raw, err := base64.StdEncoding.Strict().DecodeString(text)
 		if err != nil || strings.ContainsAny(text, "\r\n") {
 			return "", problemAt(d, BadBase64, t, text)
@@ -414,7 +419,7 @@ func decodeList(d *jsontext.Decoder, depth int) ([]Value, error) {
 	return list, nil
 }
 
-// tokenMessage returns DynamoDB's text for JSON of the wrong kind.
+// tokenMessage returns DynamoDB's text for an error with the problem WrongToken.
 func (e *Error) tokenMessage() string {
 	const (
 		structure  = "Start of structure or map found where not expected"
@@ -545,7 +550,7 @@ func appendMembers(dst []byte, m map[string]Value) []byte {
 	return append(dst, '}')
 }
 
-// appendMember appends a string, number or binary, alone or as member of a set.
+// appendMember appends a string, number or binary, alone or as a member of a set of type t.
 func appendMember[T text](dst []byte, t Type, s T) []byte {
 	if t == B || t == BS {
 		dst = append(dst, '"')
@@ -555,11 +560,10 @@ func appendMember[T text](dst []byte, t Type, s T) []byte {
 	return appendText(dst, s)
 }
 
-// text is the content of a JSON string.
+// text is the type of the content of a JSON string.
 type text interface{ string | []byte }
 
-// appendText appends a JSON string. Text is already UTF-8: invalid bytes would become U+FFFD,
-// and the error is ignored.
+// appendText appends s as a JSON string. s must be UTF-8: invalid bytes would become U+FFFD.
 func appendText[T text](dst []byte, s T) []byte {
 	if isPlain(s) {
 		return append(append(append(dst, '"'), s...), '"')
@@ -578,14 +582,14 @@ func isPlain[T text](s T) bool {
 	return true
 }
 
-// plainRun returns the length of a plain prefix of s, a multiple of eight. It tests eight
-// bytes at a time, because most text is plain.
+// plainRun returns the length of a prefix of s that is plain (see isPlain): a multiple of eight,
+// and not always the longest. It tests eight bytes at a time, because most text is plain.
 func plainRun[T text](s T) int {
 	const (
 		ones  = 0x0101010101010101
 		highs = 0x80 * ones
 	)
-	// has is nonzero if a byte of x is 0 and none is above 7f.
+	// has sets a bit of highs if a byte of x is 0, given that no byte is above 7f.
 	has := func(x uint64) uint64 { return (x - ones) &^ x }
 	n := 0
 	for ; len(s)-n >= 8; n += 8 {

@@ -12,18 +12,18 @@ import (
 
 // Scanner parses valid JSON of items, and of the requests around them, several times
 // faster than a token decoder. Most requests, and all items of indexes, are parsed with
-// it. A method returns false if the scanner does not support the JSON. The scanner is
-// then unusable, and the caller must use a decoder, which also finds the fault if there
-// is one. The scanner is as strict as UnmarshalItem.
+// it. If the scanner does not support the JSON, a method returns false as its last result.
+// The scanner is then unusable, and the caller must use a decoder, which also finds the
+// fault if there is one. The scanner is as strict as UnmarshalItem.
 //
-// The strings that it returns share memory with the input, unless they contain escapes.
+// The strings that it returns share memory with its copy of the input, unless they contain
+// escapes.
 type Scanner struct {
 	text string
 	at   int
 }
 
-// NewScanner returns a Scanner that reads a copy of data. The values that it returns
-// share this copy.
+// NewScanner returns a Scanner that reads a copy of data.
 func NewScanner(data []byte) *Scanner { return &Scanner{text: string(data)} }
 
 // End reports whether only white space is left.
@@ -57,12 +57,12 @@ func (s *Scanner) Int() (int64, bool) {
 	return n, err == nil && (digits == "0" || digits[0] != '0')
 }
 
-// maxScannedMembers is the number of members up to which an object is searched for duplicate
-// names.
+// maxScannedMembers is the largest number of members in an object that Object reads. It compares
+// each name with all earlier ones.
 const maxScannedMembers = 16
 
 // Object reads an object with at most maxScannedMembers members. It calls member for each
-// name; member must read the value.
+// name; member must read the value, and report whether it could.
 func (s *Scanner) Object(member func(name string) bool) bool {
 	if !s.byte('{') {
 		return false
@@ -87,7 +87,8 @@ func (s *Scanner) Object(member func(name string) bool) bool {
 	return false
 }
 
-// List reads a list. It calls element for each element; element must read it.
+// List reads a JSON array. It calls element at the beginning of each element; element must
+// read the element, and report whether it could.
 func (s *Scanner) List(element func() bool) bool {
 	if !s.byte('[') {
 		return false
@@ -106,7 +107,7 @@ func (s *Scanner) List(element func() bool) bool {
 	return false
 }
 
-// scan reads data as exactly one value; false leaves it to the decoder.
+// scan reads data as exactly one value. It returns false if the scanner does not support data.
 func scan[T any](data []byte, read func(*Scanner) (T, bool)) (T, bool) {
 	s := NewScanner(data)
 	v, ok := read(s)
@@ -124,7 +125,7 @@ func (s *Scanner) space() {
 	}
 }
 
-// byte skips spaces and consumes b.
+// byte skips white space, and consumes b if it is next. It reports whether it was.
 func (s *Scanner) byte(b byte) bool {
 	s.space()
 	if s.at == len(s.text) || s.text[s.at] != b {
@@ -134,7 +135,7 @@ func (s *Scanner) byte(b byte) bool {
 	return true
 }
 
-// word consumes a literal.
+// word skips white space, and consumes the literal w if it is next. It reports whether it was.
 func (s *Scanner) word(w string) bool {
 	s.space()
 	if !strings.HasPrefix(s.text[s.at:], w) {
@@ -172,7 +173,8 @@ func (s *Scanner) Text() (string, bool) {
 	return "", false
 }
 
-// members reads an object of attribute values.
+// members reads an object of attribute values: an item or a map. depth is the depth of the
+// values.
 func (s *Scanner) members(depth int) (map[string]Value, bool) {
 	if !s.byte('{') {
 		return nil, false
@@ -203,7 +205,7 @@ func (s *Scanner) members(depth int) (map[string]Value, bool) {
 	}
 }
 
-// value reads an attribute value.
+// value reads an attribute value at the given depth.
 func (s *Scanner) value(depth int) (Value, bool) {
 	if depth > MaxDepth || !s.byte('{') {
 		return Value{}, false
@@ -236,7 +238,7 @@ func (s *Scanner) value(depth int) (Value, bool) {
 	return v, ok && s.byte('}')
 }
 
-// member reads a string, number or binary, alone or in a set.
+// member reads a string, number or binary, alone or as a member of a set of type t.
 func (s *Scanner) member(t Type) (string, bool) {
 	text, ok := s.Text()
 	if !ok {

@@ -269,7 +269,7 @@ func checkFootprint(tb testing.TB, data []byte, item Item) {
 	}
 }
 
-// An item's memory is limited by its text, whatever it contains.
+// The memory that an item takes is limited by the length of its text, whatever it contains.
 func TestUnmarshalItem_Footprint(t *testing.T) {
 	t.Parallel()
 	const elements = 20_000
@@ -295,7 +295,8 @@ func TestUnmarshalItem_Footprint(t *testing.T) {
 	}
 }
 
-// The newer wording lists the members before the first repeated one in order, quoted as JSON.
+// The newer wording lists the elements of a set, quoted as JSON: first those before the first
+// repeated one, sorted, and then the others as given.
 func TestError_CurrentAWSMessage(t *testing.T) {
 	t.Parallel()
 	const invalid = "One or more parameter values were invalid: "

@@ -34,9 +34,9 @@ type KeyRange struct {
 // Hashes returns the values of all attributes of the partition key.
 func (r KeyRange) Hashes() []Value { return append([]Value{r.Hash}, r.MoreHash...) }
 
-// Matches reports whether key satisfies the condition. key holds the values of all
-// attributes of a sort key, in order. NoRange matches every item, including items without
-// a sort key.
+// Matches reports whether the sort key of an item satisfies the condition. It ignores the
+// partition key. key holds the values of all attributes of the sort key, in order. With
+// NoRange and without Equal, every item matches, even one without a sort key.
 func (r KeyRange) Matches(key ...Value) bool {
 	for i, value := range r.Equal {
 		if !Equal(key[i], value) {

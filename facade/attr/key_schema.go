@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 )
 
-// Limits of the keys of tables and indexes. They apply to all attributes of the partition
-// key together, and to all attributes of the sort key together. Source: developer guide,
-// "Service, account, and table quotas".
+// Limits of the keys of tables and indexes, in bytes of Value.Size. They apply to all
+// attributes of the partition key together, and to all attributes of the sort key
+// together. Source: developer guide, "Service, account, and table quotas".
 const (
 	MaxHashBytes = 2048
 	MaxSortBytes = 1024
@@ -20,8 +20,8 @@ type KeyAttr struct {
 	Type Type   `yaml:"type,required"`
 }
 
-// KeySchema is the primary key of a table or the key of an index. Range.Name is "" if
-// there is no sort key.
+// KeySchema is the primary key of a table or the key of an index. Hash is the partition
+// key. Range is the sort key, or has the name "" without one.
 type KeySchema struct {
 	Hash  KeyAttr `yaml:"hash,required"`
 	Range KeyAttr `yaml:"range"`
@@ -40,7 +40,8 @@ func (k KeySchema) IsKey(name string) bool {
 	return name == k.Hash.Name || name == k.Range.Name && name != ""
 }
 
-// KeyOf returns an item that has only the key attributes of the given item.
+// KeyOf returns an item that has only the key attributes of the given item. It omits
+// missing ones.
 func (k KeySchema) KeyOf(item Item) Item {
 	key := make(Item, 2)
 	for _, a := range k.Attrs() {
@@ -66,7 +67,7 @@ func (k KeySchema) AppendKey(dst []byte, item Item) []byte {
 // ItemID identifies an item within its table.
 type ItemID [16]byte
 
-// ID returns the ItemID of the item with the given key attributes.
+// ID returns the ItemID of an item, which depends only on its key attributes.
 func (k KeySchema) ID(item Item) ItemID {
 	h := sha256.Sum256(k.AppendKey(nil, item))
 	return ItemID(h[:16])

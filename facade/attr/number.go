@@ -53,8 +53,8 @@ func ParseNumber(text string) (string, error) {
 }
 
 // olderProblem returns the problem that the service's older layer finds in a number that
-// ParseNumber refuses. That layer is Java's BigDecimal: exponent and scale have 32 bits, and
-// the difference of precision and scale wraps around.
+// ParseNumber rejects. That layer uses Java's BigDecimal: exponent and scale have 32 bits, and
+// the difference between precision and scale wraps around.
 func olderProblem(text string) Problem {
 	d, problem := parseDecimal(text)
 	if problem != 0 {
@@ -72,9 +72,10 @@ func olderProblem(text string) Problem {
 	return d.check()
 }
 
-// Scale returns the precision and the scale of a number in text form. The scale is the
-// number of fraction digits minus the exponent. ok is false if the exponent or the scale
-// exceeds 32 bits.
+// Scale returns the precision and the scale of a number in text form, like Java's
+// BigDecimal. The precision is the number of digits without leading zeros, at least 1. The
+// scale is the number of fraction digits minus the exponent. ok is false if the exponent or
+// the scale exceeds 32 bits.
 func Scale(text string) (precision, scale int32, ok bool) {
 	mantissa, exponent := text, int64(0)
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
@@ -90,11 +91,12 @@ func Scale(text string) (precision, scale int32, ok bool) {
 	return precision, int32(wide), wide == int64(int32(wide))             //nolint:gosec // checked by the caller's ok
 }
 
-// shortDigits is a number of digits that always fits an int64.
+// shortDigits is the number of digits of a short integer. The sum of two short integers fits an
+// int64.
 const shortDigits = 18
 
-// isShortInteger reports whether text is a canonical integer of at most 18 digits. Such
-// numbers are usual and need no work.
+// isShortInteger reports whether text is a canonical integer of at most shortDigits digits. Most
+// numbers are, and need no parsing.
 func isShortInteger(text string) bool {
 	digits := text
 	if len(text) > 1 && text[0] == '-' {
@@ -114,18 +116,20 @@ func isShortInteger(text string) bool {
 	return true
 }
 
-// decimal is d.ddd × 10^exp, with digits without leading and trailing zeros. Zero has no
-// digits and is not negative; its exp is the exponent of its last place.
+// decimal is the number d.ddd × 10^exp, where digits is dddd without leading and trailing zeros.
+// Zero has no digits and is not negative; its exp is the exponent of its last digit as given.
 type decimal struct {
 	negative bool
 	exp      int
 	digits   string
 }
 
-// exponentBound keeps exponents of 64 bits from overflowing when digits are added.
+// exponentBound limits parsed exponents, so that the number of digits can be added to them
+// without an overflow.
 const exponentBound = 1 << 40
 
-// parseDecimal reads any number text; its only problem is NotNumber.
+// parseDecimal parses the text of any number. It does not check range and precision, so the only
+// problem that it returns is NotNumber.
 func parseDecimal(text string) (decimal, Problem) {
 	var d decimal
 	rest := text
@@ -223,7 +227,7 @@ func (d decimal) text() string {
 	return string(buf)
 }
 
-// compareMagnitude compares |a| and |b|.
+// compareMagnitude compares |a| and |b|. The result is negative, zero or positive.
 func compareMagnitude(a, b decimal) int {
 	switch {
 	case a.digits == "" || b.digits == "":
@@ -241,7 +245,7 @@ func CompareNumbers(a, b string) int {
 		return 0
 	}
 	if isShortInteger(a) && isShortInteger(b) {
-		// Both fit, so Atoi cannot fail.
+		// Both fit an int64, so ParseInt cannot fail.
 		x, _ := strconv.ParseInt(a, 10, 64)
 		y, _ := strconv.ParseInt(b, 10, 64)
 		if x < y {
@@ -264,10 +268,11 @@ func CompareNumbers(a, b string) int {
 }
 
 // AddNumbers returns the canonical text of a+b. It does not round: if DynamoDB cannot
-// store the exact sum, it returns an *Error.
+// store the exact sum, or an argument, it returns an *Error.
 func AddNumbers(a, b string) (string, error) { return sum(a, b, false) }
 
-// SubtractNumbers returns the canonical text of a-b. It is exact, like AddNumbers.
+// SubtractNumbers returns the canonical text of a-b. It is exact, and returns the same
+// errors as AddNumbers.
 func SubtractNumbers(a, b string) (string, error) { return sum(a, b, true) }
 
 func sum(a, b string, subtract bool) (string, error) {
@@ -287,7 +292,7 @@ func sum(a, b string, subtract bool) (string, error) {
 	if problem != 0 {
 		return "", newError(problem, N, b)
 	}
-	// Arguments outside the domain would need an unbounded number of digits.
+	// The sum of numbers that DynamoDB cannot store could have too many digits.
 	if problem = x.check(); problem != 0 {
 		return "", newError(problem, N, a)
 	}
@@ -304,8 +309,8 @@ func sum(a, b string, subtract bool) (string, error) {
 	return d.text(), nil
 }
 
-// addDecimals returns the exact sum. Both arguments are in the domain, so the sum has at
-// most about 300 digits.
+// addDecimals returns the exact sum of two decimals that check accepts. It has at most about 300
+// digits.
 func addDecimals(x, y decimal) decimal {
 	if x.digits == "" {
 		return y
@@ -317,7 +322,7 @@ func addDecimals(x, y decimal) decimal {
 		x, y = y, x
 	}
 	low := min(x.exp-len(x.digits), y.exp-len(y.digits)) + 1
-	// digit i stands for 10^(low+i); the extra place is for the carry.
+	// digits[i] counts 10^(low+i). The last element is for a carry.
 	digits := make([]int8, x.exp-low+2)
 	for i := range len(x.digits) {
 		digits[x.exp-i-low] = int8(x.digits[i] - '0')
@@ -364,9 +369,9 @@ const orderedBias = 300
 //
 //	0         O
 //	positive  P, exponent of the first digit + 300, digits
-//	negative  N, nine's complement of the positive's exponent and digits, ~
+//	negative  N, nine's complement of the exponent + 300 and of the digits, ~
 //
-// A positive form may be a prefix of a larger one: to append other data, put a delimiter
+// A positive form may be a prefix of a larger one. To append other data, put a delimiter
 // below '0' in between.
 func AppendOrderedNumber(dst []byte, number string) []byte {
 	d, _ := parseDecimal(number)

@@ -130,7 +130,7 @@ func TestParseNumber_OlderLayer(t *testing.T) {
 	}
 }
 
-// TestAppendOrderedNumber has the printed examples of the format.
+// TestAppendOrderedNumber checks the examples in the description of the format.
 func TestAppendOrderedNumber(t *testing.T) {
 	t.Parallel()
 	for number, want := range map[string]string{

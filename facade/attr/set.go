@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// newSet returns a set of canonical members; it takes ownership of members.
+// newSet returns a set of canonical members. It returns an *Error for an empty set and for
+// duplicate members.
 func newSet(t Type, members []string) (Value, error) {
 	if len(members) == 0 {
 		return Value{}, newError(EmptySet, t, "")
@@ -21,7 +22,7 @@ func newSet(t Type, members []string) (Value, error) {
 	return v, nil
 }
 
-// showMembers formats members as in a request.
+// showMembers returns members in their JSON form: binaries in base64.
 func showMembers(t Type, members []string) []string {
 	if t != BS {
 		return members
@@ -45,7 +46,7 @@ func SetOf(t Type, members ...string) Value {
 	return Value{Type: t, Set: slices.Compact(sorted)}
 }
 
-// memberOrder returns the comparison function of a set's members.
+// memberOrder returns the function that compares the members of a set of type t.
 func memberOrder(t Type) func(a, b string) int {
 	if t == NS {
 		return CompareNumbers

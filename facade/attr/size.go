@@ -2,7 +2,8 @@ package attr
 
 import "strings"
 
-// The bytes of a list or map without its elements, and of each element.
+// documentBytes is the size of a list or map without its elements; elementBytes is added for
+// each element.
 const (
 	documentBytes = 3
 	elementBytes  = 1
@@ -20,7 +21,7 @@ func (i Item) Size() int {
 
 // JSONSizeHint estimates the number of bytes that AppendItemJSON would append.
 func (i Item) JSONSizeHint() int {
-	const overhead = 16 // of an attribute, besides its name and value
+	const overhead = 16 // bytes of an attribute besides its name and value
 	return i.Size() + overhead*(1+len(i))
 }
 
@@ -67,9 +68,9 @@ func (v Value) Size() int {
 	return 0
 }
 
-// numberSize returns the size of a canonical number: 1, plus one byte for every two digits
-// before the point (without trailing zeros), one for every two digits after it, and one for a
-// minus sign.
+// numberSize returns the size in bytes of a canonical number: 1, plus 1 for each pair of digits
+// before the point, 1 for each pair after it, and 1 for a minus sign. A single digit counts as a
+// pair. Trailing zeros of an integer do not count, nor do pairs of zeros after "0.".
 func numberSize(text string) int {
 	size := 1
 	if strings.HasPrefix(text, "-") {
@@ -83,7 +84,7 @@ func numberSize(text string) int {
 	if whole == "0" {
 		whole = ""
 	}
-	// Leading zeros of a pure fraction do not count either.
+	// Drop the pairs of zeros at the beginning of a pure fraction.
 	if whole == "" {
 		significant := strings.TrimLeft(fraction, "0")
 		zeros := len(fraction) - len(significant)

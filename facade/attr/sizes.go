@@ -6,11 +6,12 @@ type Sizes struct {
 	// capacity.
 	Item int
 
-	stored int // the names and values in a page
+	stored int // bytes of the names and values on a page, without the rest of OnPage
 }
 
-// What a page counts for an item, besides its values. The rule is not documented, but it
-// explains every recording of pages near 1 MB in the tests of dynalite 3.2.1 to the byte.
+// These are the bytes that a page counts for an item besides its values. The rule is not
+// documented, but it explains every recording of pages near 1 MB in the tests of dynalite 3.2.1
+// to the byte.
 const (
 	pageItemBytes  = 2     // for each item
 	pageNameBytes  = 1     // for each name, of any length
@@ -18,7 +19,7 @@ const (
 	pageBlockHead  = 18    // for each block, in addition to the sort key
 )
 
-// Sizes returns the size of the item by each rule.
+// Sizes returns the sizes of the item by all rules.
 func (i Item) Sizes() Sizes {
 	var s Sizes
 	for name, v := range i {
@@ -27,19 +28,20 @@ func (i Item) Sizes() Sizes {
 	return s
 }
 
-// add adds an attribute with a value of size bytes; members is the number of members of a
-// set.
+// add adds an attribute of type t with a name of nameBytes bytes and a value of the given size.
+// members is the number of members of a set.
 func (s *Sizes) add(nameBytes, size int, t Type, members int) {
 	s.Item += nameBytes + size
 	s.stored += storedBytes(size, t, members)
 }
 
-// storedBytes returns the number of bytes that a page counts for an attribute. It treats
-// binaries like strings, and documents as documented; both are assumptions.
+// storedBytes returns the number of bytes that a page counts for an attribute of type t with a
+// value of the given size. It treats binaries like strings, and counts lists and maps by their
+// documented size; both are assumptions.
 func storedBytes(size int, t Type, members int) int {
 	bytes := pageNameBytes + size
 	switch t {
-	case S, B: // the length prefix has 7 bits a byte
+	case S, B: // plus a length prefix with 7 bits per byte
 		for n := size; ; n >>= 7 {
 			if bytes++; n < 1<<7 {
 				return bytes
@@ -55,7 +57,7 @@ func storedBytes(size int, t Type, members int) int {
 }
 
 // OnPage returns the number of bytes that the item counts toward the 1 MB limit of a
-// page, given the values of its sort key. Absent values do not count.
+// page. sortKey holds the values of its sort key; absent ones do not count.
 func (s Sizes) OnPage(sortKey ...Value) int {
 	stored, sortKeyBytes := s.stored, 0
 	for _, v := range sortKey {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Recorded contents of pages of 1 MB of the service (dynalite 3.2.1, tests of Query and Scan
-// near the limit), in numbers: each case is one byte below or at the limit.
+// The cases have the sizes of items in pages of 1 MB that were recorded on the service (dynalite
+// 3.2.1, tests of Query and Scan near the limit). Each is one byte below the limit, or at it.
 func TestPages_RecordedPages(t *testing.T) {
 	t.Parallel()
 	const page = 1 << 20

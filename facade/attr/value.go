@@ -42,7 +42,7 @@ func ParseType(tag string) (Type, bool) {
 	return Absent, false
 }
 
-// IsScalar reports whether t is a scalar type: S, N, B, BOOL, NULL.
+// IsScalar reports whether t is S, N, B, BOOL or NULL.
 func (t Type) IsScalar() bool { return t >= S && t <= NULL }
 
 // IsSet reports whether t is SS, NS or BS.
@@ -86,7 +86,7 @@ func Boolean(b bool) Value { return Value{Type: BOOL, Bool: b} }
 // Null returns a value of type NULL.
 func Null() Value { return Value{Type: NULL} }
 
-// ListOf returns a value of type L with the given elements.
+// ListOf returns a value of type L with the given elements. It takes ownership of elems.
 func ListOf(elems ...Value) Value { return Value{Type: L, List: elems} }
 
 // MapOf returns a value of type M. It takes ownership of m.

@@ -1,6 +1,6 @@
 package awserr
 
-// Error codes.
+// Codes of errors, in the form that SDKs show. The JSON of a response adds a namespace.
 const (
 	CodeAccessDenied                   = "AccessDeniedException"
 	CodeBackupInUse                    = "BackupInUseException"
@@ -52,7 +52,8 @@ const (
 	CodeValidation                     = "ValidationException"
 )
 
-// Codes of cancellation reasons. An action that succeeded has ReasonNone.
+// Codes of cancellation reasons. An action that did not cause the cancellation has
+// ReasonNone.
 const (
 	ReasonNone               = "None"
 	ReasonConditionFailed    = "ConditionalCheckFailed"
@@ -65,7 +66,7 @@ const (
 	ReasonValidation         = "ValidationError"
 )
 
-// Failure codes of exports and imports.
+// Failure codes in the descriptions of exports, imports and bulk operations.
 const (
 	FailureAccessDenied  = "S3AccessDenied"
 	FailureCancelled     = "OperationCancelled" // assumed, not observed

@@ -17,7 +17,7 @@
 // beginning, middle or end of the text in that row. "our own text" marks a text that the
 // service does not have.
 //
-// Three packages define the texts of their parsers: attr for values (50-61), expr for
-// expressions (75-95, 100, 101, 103, 104, 123b-131), and facade/internal/partiql for
-// statements.
+// Three packages define the texts of their parsers: attr for values (rows 50-61), expr for
+// expressions (75-95, 100, 101, 103, 104, 123-131, 532-534), and facade/internal/partiql
+// for statements.
 package awserr

@@ -14,20 +14,20 @@ import (
 type Error struct {
 	// Code is the short name of the error, such as "ValidationException".
 	Code string
-	// HTTPStatus is the status of the response: 400, 413, 500 or 503.
+	// HTTPStatus is the status of the response: 400, 413, 421, 500 or 503.
 	HTTPStatus int
 	// Message is the text of the error. The response omits it if it is empty.
 	Message string
-	// Item is the item before the request, for a ConditionalCheckFailedException whose
-	// request asked for the item. Otherwise it is nil.
+	// Item is the item before the request, for a ConditionalCheckFailedException or a
+	// DuplicateItemException whose request asked for the item. Otherwise it is nil.
 	Item attr.Item
 	// Reasons are the cancellation reasons of a TransactionCanceledException, one per
 	// action, in the order of the request. It is nil for other errors.
 	Reasons []CancellationReason
 	// Throttling lists the limits that a throttled request exceeded.
 	Throttling []ThrottlingReason
-	// RetryAfter is the minimum delay before a throttled request may be retried. The
-	// response omits a zero delay.
+	// RetryAfter is the minimum delay before a throttled request may be retried. If it is
+	// zero, the response omits it.
 	RetryAfter time.Duration
 }
 
@@ -56,7 +56,8 @@ type ThrottlingReason struct {
 	Resource string // ARN of the table or index
 }
 
-// As returns the first *Error in the tree of err. ok reports whether there is one.
+// As returns the first *Error in the tree of err, like [errors.As]. ok is false if err has
+// none.
 func As(err error) (e *Error, ok bool) {
 	return errors.AsType[*Error](err)
 }
@@ -78,8 +79,8 @@ func ResourceNotFound(format string, args ...any) *Error {
 // InternalServerError returns the error for a request that failed for an internal reason.
 func InternalServerError() *Error { return New(CodeInternalServerError, MsgInternalError) }
 
-// ConditionalCheckFailed returns a ConditionalCheckFailedException. item is the item
-// before the request, or nil if the request did not ask for it.
+// ConditionalCheckFailed returns a ConditionalCheckFailedException. old is the item before
+// the request, or nil if the request did not ask for it.
 func ConditionalCheckFailed(old attr.Item) *Error {
 	e := New(CodeConditionalCheckFailed, MsgConditionFailed)
 	e.Item = old
@@ -97,7 +98,7 @@ func TransactionCanceled(reasons []CancellationReason) *Error {
 	return e
 }
 
-// httpStatus returns the HTTP status of an error code.
+// httpStatus returns the HTTP status of responses with an error code.
 func httpStatus(code string) int {
 	switch code {
 	case CodeInternalServerError:

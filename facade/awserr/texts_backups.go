@@ -14,7 +14,7 @@ const (
 	MsgBackupsUnavailable  = "Backups are being enabled for the table: %s. Please retry later"                                                  // row 378
 )
 
-// Error texts for point-in-time recovery. Exports need it too.
+// Error texts for point-in-time recovery. Exports use them too.
 const (
 	MsgRecoveryPeriodDisabling = "Invalid Request: Cannot specify RecoveryPeriodInDays when disabling point-in-time recovery." // row 379
 	MsgNoRecovery              = "Point in time recovery is not enabled for table '%s'"                                        // rows 384, 415

@@ -1,7 +1,7 @@
 package awserr
 
-// Error texts for bulk operations. No capture of the service has them; other errors of bulk
-// operations have the texts of older operations.
+// Error texts for bulk operations. They are our own, since no capture of the service has such
+// texts. Other errors of bulk operations have the texts of older operations.
 const (
 	MsgBulkARN           = "Invalid Bulk Operation ARN"                                                                     // our own text
 	MsgBulkNotFound      = MsgResourceNotFound + ": Bulk operation not found: %s"                                           // our own text

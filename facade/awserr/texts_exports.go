@@ -1,6 +1,6 @@
 package awserr
 
-// Error texts for table names in exports and imports, and for lists of these.
+// Error texts for table names in exports and imports, and for lists of exports and imports.
 const (
 	MsgJobTableARN       = MsgInvalidParameterPrefix + "tableArn is not a valid ARN"           // row 400
 	MsgJobTableARNEmpty  = "Invalid TableArn: Invalid Table ARN"                               // row 401

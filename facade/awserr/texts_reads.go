@@ -12,7 +12,7 @@ const (
 	MsgListWithSelect      = "Cannot specify the %s when choosing to get %s"                                                                                                // row 138
 	MsgOnlyTheCount        = "only the Count"                                                                                                                               // part of row 138
 	MsgNotProjected        = MsgInvalidParameterPrefix + "Global secondary index %s does not project [%s]"                                                                  // row 233
-	// MsgFilterNotProjected is a text for PartiQL, for both local and global indexes.
+	// MsgFilterNotProjected is only for PartiQL. It covers both local and global indexes.
 	MsgFilterNotProjected = MsgInvalidParameterPrefix + "Secondary index %s does not project one or more filter attributes: [%s]"                                               // row 471
 	MsgIndexBackfilling   = "Cannot read from backfilling global secondary index: %s"                                                                                           // row 234
 	MsgStartKeyInvalid    = "The provided starting key is invalid: %s"                                                                                                          // row 139

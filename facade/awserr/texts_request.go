@@ -6,7 +6,7 @@ const (
 	MsgInvalidRequestPrefix   = "Invalid Request: "                           // part of row 402
 )
 
-// Error texts for malformed calls, and for members with the wrong type.
+// Error texts for bodies that are too large, and for members with the wrong JSON type.
 const (
 	MsgUnexpectedToken     = "Unexpected token received from parser"                   // row 245
 	MsgStartOfStructure    = "Start of structure or map found where not expected"      // row 246
@@ -38,8 +38,8 @@ const (
 	MsgStatementShown          = "%s(statement=%s, parameters=%s, %s)"                                                                                                                                                                        // part of row 474
 )
 
-// Error texts for missing expressions, and for their names and values. Package expr has the texts
-// for expression syntax.
+// Error texts for missing expressions, and for ExpressionAttributeNames and
+// ExpressionAttributeValues. Package expr has the texts for the syntax of expressions.
 const (
 	MsgNamesWithoutExpr      = "ExpressionAttributeNames can only be specified when using expressions"                                                                      // row 98
 	MsgValuesWithoutExpr     = "ExpressionAttributeValues can only be specified when using expressions"                                                                     // row 99

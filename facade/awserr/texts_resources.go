@@ -1,6 +1,6 @@
 package awserr
 
-// Error texts for ARNs and for access to their resources.
+// Error texts for ARNs, and for denied access to the resources that they name.
 const (
 	MsgARNPrefix     = MsgInvalidParameterPrefix + "ARNs must start with 'arn:': %s"                                                                                            // row 217
 	MsgARNOfNothing  = MsgInvalidParameterPrefix + "Provided Arn is not a DynamoDB resource arn: %s"                                                                            // row 218

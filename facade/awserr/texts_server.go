@@ -9,7 +9,7 @@ const (
 	MsgBigtableSilent       = "The request processing has failed because of an unknown error, exception or failure: the Bigtable behind this endpoint: %s"           // part of row 220
 	MsgServiceUnavailable   = "The Bigtable behind this endpoint is unavailable: %s"                                                                                 // our own text
 	MsgCatalogLost          = "it has lost the table %s, as a Bigtable in memory does at a restart: restart this server, too (%v)"                                   // our own text
-	MsgOperationUnknown     = "no operation %q"                                                                                                                      // our own text
+	MsgOperationUnknown     = "unknown operation %q"                                                                                                                 // our own text
 	MsgTargetUnknown        = "no operation has the target %.200q"                                                                                                   // our own text
 	MsgBucketsMissing       = "Tabletop does not support the operation %s without buckets: start tabletop serve with --buckets DIR, whose folders stand for buckets" // our own text
 	MsgParameterUnsupported = "Tabletop does not support the parameter %s of %s"                                                                                     // our own text

@@ -66,9 +66,9 @@ func Comparison(operator string, args ...Term) Test {
 // Holds returns the condition that a function call returns true.
 func Holds(call Term) Test { return Test{&condition{op: opCall, args: []*operand{call.o}}} }
 
-// ConditionOf converts a Test to a Condition. It makes the same checks as for a parsed
-// condition: the number, distinctness and types of operands. Its errors are of type
-// *Error, and do not name the kind of expression.
+// ConditionOf converts a Test to a Condition. It makes the same checks as ParseCondition of
+// the number, distinctness and types of operands. Errors are of type *Error, and do not
+// name the kind of expression.
 func ConditionOf(root Test) (*Condition, error) {
 	c := conditionParser{parser: &parser{kind: Statement}}
 	c.collect(root.c)
@@ -101,8 +101,9 @@ func (p *parser) gather(args []*operand) {
 	}
 }
 
-// Action is one action of an update that a caller builds. It sets Path to Value, adds or
-// deletes the members of the set Value, or removes Path. Value is unset for a removal.
+// Action is one action of an update that a caller builds. It sets Path to Value, adds Value
+// to a number or a set, deletes the members of the set Value, or removes Path. Value is
+// unset for a removal.
 type Action struct {
 	Path  Path
 	Verb  Verb
@@ -120,9 +121,10 @@ const (
 	Delete
 )
 
-// UpdateOf returns an update with the given actions. It makes the same checks as for a
-// parsed update: overlapping and conflicting paths, and operands. Its errors are of type
-// *Error, and do not name the kind of expression.
+// UpdateOf returns an update with the given actions. It makes the same checks as
+// ParseUpdate for overlapping and conflicting paths, and of the operands of functions; it
+// does not check the operands of Add and Delete. Errors are of type *Error, and do not name
+// the kind of expression.
 func UpdateOf(actions ...Action) (*Update, error) {
 	u := updateParser{parser: &parser{kind: Statement}}
 	update := &Update{}

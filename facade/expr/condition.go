@@ -12,7 +12,8 @@ type Condition struct {
 	paths []Path
 }
 
-// condition is one node: a comparison or call with args, or AND, OR, NOT with parts.
+// condition is one node of a condition: a comparison or a function call with args, or AND, OR
+// or NOT with parts.
 type condition struct {
 	op    conditionOp
 	args  []*operand
@@ -65,7 +66,7 @@ var conditionFunctions = map[string]int{
 	fnBeginsWith: 2, fnContains: 2, fnSize: 1,
 }
 
-// Binding powers, loosest first.
+// These are the binding powers of operators, loosest first.
 const (
 	bindAny = iota
 	bindOr
@@ -73,9 +74,9 @@ const (
 	bindNot
 )
 
-// ParseCondition parses a condition expression. kind is ConditionExpression,
-// FilterExpression or KeyConditionExpression, and appears in error messages. Errors are
-// of type *Error.
+// ParseCondition parses an expression with the syntax of a condition. kind is
+// ConditionExpression, FilterExpression, KeyConditionExpression or
+// SearchConditionExpression, and appears in error messages. Errors are of type *Error.
 func ParseCondition(kind Kind, src string, p *Placeholders) (*Condition, error) {
 	ps, err := newParser(kind, src, conditionKeywords, p)
 	if err != nil {
@@ -106,7 +107,7 @@ type conditionParser struct {
 	leaves []*condition // comparisons and calls in textual order
 }
 
-// parsed is a condition or an operand; a call operand may still become a condition.
+// parsed is a condition or an operand. A call operand may still become a condition.
 type parsed struct {
 	condition     *condition
 	operand       *operand
@@ -119,7 +120,7 @@ func (c *conditionParser) leaf(op conditionOp, args ...*operand) *condition {
 	return n
 }
 
-// asCondition returns e as a condition. A path or value is not a condition: the error is at
+// asCondition returns e as a condition. For a path or a value it returns the syntax error of
 // the next token, which should be an operator.
 func (c *conditionParser) asCondition(e parsed) (*condition, error) {
 	switch {
@@ -158,7 +159,7 @@ func (c *conditionParser) expression(bind int) (parsed, error) {
 	return left, err
 }
 
-// connective parses the rest after left AND or left OR.
+// connective parses AND or OR and the condition that follows. left precedes the operator.
 func (c *conditionParser) connective(left parsed, op conditionOp, bind int) (parsed, error) {
 	first, err := c.asCondition(left)
 	if err != nil {
@@ -179,7 +180,7 @@ func (c *conditionParser) connective(left parsed, op conditionOp, bind int) (par
 	return parsed{condition: &condition{op: op, parts: []*condition{first, second}}}, nil
 }
 
-// comparison parses the rest after an operand and the operator t.
+// comparison parses the operands that follow the operator t. left precedes the operator.
 func (c *conditionParser) comparison(left *operand, t token, comparator conditionOp) (parsed, error) {
 	if err := c.operator(); err != nil {
 		return parsed{}, err
@@ -213,7 +214,7 @@ func (c *conditionParser) comparison(left *operand, t token, comparator conditio
 	return parsed{condition: c.leaf(opBetween, left, right, upper)}, nil
 }
 
-// prefix parses the beginning of an expression.
+// prefix parses NOT and the condition that follows, an expression in parentheses, or an operand.
 func (c *conditionParser) prefix() (parsed, error) {
 	switch {
 	case c.accept("NOT"):
@@ -305,7 +306,8 @@ func (c *conditionParser) checkFunctionPlaces() *Error {
 	return nil
 }
 
-// calls visits the calls in args, inner ones first.
+// calls calls visit for the function calls in args, inner calls first, until visit returns an
+// error.
 func calls(args []*operand, visit func(*operand) *Error) *Error {
 	for _, o := range args {
 		if err := calls(o.args, visit); err != nil {
@@ -397,7 +399,7 @@ func ValueText(v attr.Value) string {
 
 func hasOrder(t attr.Type) bool { return t == attr.S || t == attr.N || t == attr.B }
 
-// typeOf returns the type of an operand if the expression determines it.
+// typeOf returns the type of an operand if it is the same for every item; otherwise Absent.
 func typeOf(o *operand) attr.Type {
 	switch {
 	case o.form == valueOperand:
@@ -444,8 +446,8 @@ func (c *conditionParser) checkCallTypes(call *operand) *Error {
 func (c *Condition) Paths() []Path { return c.paths }
 
 // Existence reports whether the whole condition is attribute_exists(name) or
-// attribute_not_exists(name) for a top-level attribute. exists is true for
-// attribute_exists.
+// attribute_not_exists(name) for a top-level attribute, possibly negated. exists reports
+// whether the attribute must exist.
 func (c *Condition) Existence() (name string, exists, ok bool) {
 	n := c.root
 	for n.op == opNot {

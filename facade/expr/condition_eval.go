@@ -36,7 +36,7 @@ func (n *condition) eval(item attr.Item) bool {
 	return false
 }
 
-// compare evaluates a comparator.
+// compare evaluates the comparator op.
 func compare(op conditionOp, v, w attr.Value) bool {
 	if op == opEqual || op == opNotEqual {
 		equal := present(v) && attr.Equal(v, w)
@@ -62,7 +62,7 @@ func compare(op conditionOp, v, w attr.Value) bool {
 
 func present(v attr.Value) bool { return !v.IsAbsent() }
 
-// eval returns the value of a condition's operand; absent if it has none.
+// eval returns the value of a condition's operand for item; absent if the operand has no value.
 func (o *operand) eval(item attr.Item) attr.Value {
 	switch o.form {
 	case pathOperand:
@@ -70,7 +70,7 @@ func (o *operand) eval(item attr.Item) attr.Value {
 	case valueOperand:
 		return o.value
 	case callOperand:
-		if o.text != fnSize { // only where the call is built
+		if o.text != fnSize { // possible only in conditions that ConditionOf returns
 			return attr.Boolean(o.holds(item))
 		}
 		return sizeOf(o.args[0].eval(item))
@@ -78,8 +78,9 @@ func (o *operand) eval(item attr.Item) attr.Value {
 	return attr.Value{}
 }
 
-// sizeOf implements the function size: UTF-16 units of a string, bytes of a binary, elements
-// of a set, list or map. Other types have no size.
+// sizeOf implements the function size. It returns the number of UTF-16 units of a string, of
+// bytes of a binary, or of elements of a set, list or map. For other types it returns an absent
+// value.
 func sizeOf(v attr.Value) attr.Value {
 	n := 0
 	switch v.Type {
@@ -101,7 +102,7 @@ func sizeOf(v attr.Value) attr.Value {
 	return attr.Value{Type: attr.N, Str: strconv.Itoa(n)}
 }
 
-// holds evaluates a call as a condition.
+// holds evaluates a function call as a condition.
 func (o *operand) holds(item attr.Item) bool {
 	v := o.args[0].eval(item)
 	switch o.text {
@@ -130,8 +131,8 @@ func beginsWith(v, w attr.Value) bool {
 // memberTypes are the types of the members of sets.
 var memberTypes = map[attr.Type]attr.Type{attr.SS: attr.S, attr.NS: attr.N, attr.BS: attr.B}
 
-// contains implements the function contains: part of a string or binary, member of a set,
-// element of a list.
+// contains implements the function contains: w is a part of the string or binary v, a member of
+// the set v, or an element of the list v.
 func contains(v, w attr.Value) bool {
 	switch v.Type {
 	case attr.S, attr.B:

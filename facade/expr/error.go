@@ -35,10 +35,9 @@ func (k Kind) String() string {
 	return ""
 }
 
-// Error is the ValidationException with which DynamoDB rejects an expression. Message is
-// the complete text.
+// Error is the error of a ValidationException with which DynamoDB rejects an expression.
 type Error struct {
-	Message string
+	Message string // the complete text
 	// Classic is the older wording, or "" if the wording did not change.
 	Classic string
 }
@@ -46,15 +45,16 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// ErrOperandType is the error of an update whose operator does not accept the type of the
-// item's attribute. The legacy AttributeUpdates have a different text for it.
+// ErrOperandType means that an operator of an update does not accept the type of the item's
+// attribute. For the legacy AttributeUpdates, the service has another text.
 var ErrOperandType = newError(msgUpdateOperand)
 
 func newError(format string, args ...any) *Error {
 	return &Error{Message: fmt.Sprintf(format, args...)}
 }
 
-// invalid returns the error of an expression of kind k.
+// invalid returns an error for an expression of kind k. Unless k is Statement, the message
+// begins with the kind.
 func (k Kind) invalid(format string, args ...any) *Error {
 	if k == Statement {
 		return newError(format, args...)
@@ -62,7 +62,7 @@ func (k Kind) invalid(format string, args ...any) *Error {
 	return &Error{Message: "Invalid " + k.String() + ": " + fmt.Sprintf(format, args...)}
 }
 
-// orClassic adds the older wording to e.
+// orClassic sets the older wording of e to the message of older, and returns e.
 func (e *Error) orClassic(older *Error) *Error {
 	e.Classic = older.Message
 	return e

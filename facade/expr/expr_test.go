@@ -110,7 +110,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	return out
 }
 
-// changes formats the attributes that differ.
+// changes returns a text with the attributes that differ between two items.
 func changes(before, after attr.Item) string {
 	var lines []string
 	for name, v := range after {

@@ -10,7 +10,7 @@ import (
 // KeyCondition is a key condition, from an expression or a list of terms, that is not yet
 // bound to a key schema. It is immutable.
 type KeyCondition struct {
-	condition *Condition // nil if there are
+	condition *Condition // nil if the condition is a list of terms
 	terms     []KeyTerm
 }
 
@@ -61,7 +61,7 @@ func (k *KeyCondition) keyTerms() ([]KeyTerm, error) {
 	return keyTerms(nil, k.condition.root)
 }
 
-// rangeOperators are the comparisons that key conditions support.
+// rangeOperators maps the comparisons that key conditions support to operators on the key.
 var rangeOperators = map[conditionOp]attr.RangeOp{
 	opEqual: attr.RangeEqual, opLess: attr.RangeLess, opLessEqual: attr.RangeLessEqual, opGreater: attr.RangeGreater, opGreaterEqual: attr.RangeGreaterEqual,
 	opBetween: attr.RangeBetween,
@@ -128,10 +128,11 @@ func keyTerms(terms []KeyTerm, n *condition) ([]KeyTerm, error) {
 	return append(terms, t), nil
 }
 
-// Resolve binds the condition to the key of a table or index, given the attributes of the
-// partition key and of the sort key, if any. Every attribute of the partition key needs
-// an equality condition. So does every attribute of the sort key that precedes the last
-// one with a condition. Errors are of type *Error, and include those of Check.
+// Resolve binds the condition to the key of a table or index. hash holds the attributes of
+// the partition key, and sort those of the sort key, if any. Every attribute of the
+// partition key needs an equality condition. So does every attribute of the sort key that
+// precedes the last one with a condition. Errors are of type *Error, and include those of
+// Check. After some of them, the result already has the partition key.
 func (k *KeyCondition) Resolve(hash, sort []KeyAttribute) (attr.KeyRange, error) {
 	terms, err := k.keyTerms()
 	if err != nil {
@@ -152,10 +153,11 @@ func (k *KeyCondition) Resolve(hash, sort []KeyAttribute) (attr.KeyRange, error)
 		return r, err
 	}
 	r.Hash, r.MoreHash = hashes[0], hashes[1:]
-	return r, resolveSort(&r, terms, len(terms)-len(hash), sort)
+	err = resolveSort(&r, terms, len(terms)-len(hash), sort)
+	return r, err
 }
 
-// termOf returns the condition on an attribute, or nil.
+// termOf returns the condition on the named attribute, or nil.
 func termOf(terms []KeyTerm, name string) *KeyTerm {
 	if i := slices.IndexFunc(terms, func(t KeyTerm) bool { return t.Name == name }); i >= 0 {
 		return &terms[i]
@@ -163,8 +165,8 @@ func termOf(terms []KeyTerm, name string) *KeyTerm {
 	return nil
 }
 
-// resolveHash returns the partition key values from the conditions. multi is true if a part
-// of the key has several attributes.
+// resolveHash returns the values of the partition key from the conditions. multi means that the
+// partition key or the sort key has several attributes.
 func resolveHash(terms []KeyTerm, hash []KeyAttribute, multi bool) ([]attr.Value, error) {
 	values := make([]attr.Value, len(hash))
 	var missing []string
@@ -190,7 +192,8 @@ func resolveHash(terms []KeyTerm, hash []KeyAttribute, multi bool) ([]attr.Value
 	return values, nil
 }
 
-// resolveSort binds the n conditions on a sort key.
+// resolveSort sets the conditions on the sort key in r. n is the number of conditions in terms
+// that are not on the partition key.
 func resolveSort(r *attr.KeyRange, terms []KeyTerm, n int, sort []KeyAttribute) error {
 	last := -1
 	var missed string // the first attribute without a condition

@@ -18,7 +18,7 @@ const (
 	tokPunct   // operator or other mark; also any invalid character
 )
 
-// token is one token. Its text in the source is src[start:end].
+// token is one token of a source. It is src[start:end]; text is its normalized form.
 type token struct {
 	kind       tokenKind
 	text       string
@@ -30,15 +30,15 @@ func (t token) is(text string) bool {
 	return (t.kind == tokPunct || t.kind == tokKeyword) && t.text == text
 }
 
-// The keywords of each language. In the other languages they are reserved names.
+// These are the keywords of each language. In the other languages they are reserved names.
 var (
 	conditionKeywords  = []string{"AND", "OR", "NOT", "IN", "BETWEEN"}
 	updateKeywords     = []string{"SET", "REMOVE", "ADD", "DELETE"}
 	projectionKeywords []string
 )
 
-// lex splits src into tokens; the last is the end. It does not fail: an invalid character, or
-// an underscore at the start of a word, becomes a mark that no parser accepts.
+// lex splits src into tokens. The last token has the kind tokEnd. lex does not fail: an invalid
+// character, or an underscore at the start of a word, becomes a tokPunct that no parser accepts.
 func lex(src string, keywords []string) []token {
 	tokens := make([]token, 0, len(src)/4+2)
 	for i := 0; ; {

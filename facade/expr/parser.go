@@ -31,8 +31,8 @@ type parser struct {
 
 	operators int
 	redundant bool       // an operand had two pairs of parentheses, but a syntax error may still take precedence
-	certain   bool       // the current position holds an operand, not a condition
-	pathError *Error     // the first path with too many steps or too large an index
+	certain   bool       // the current position can only hold an operand, not a condition
+	pathError *Error     // error of the first path with too many steps or too large an index
 	operands  []*operand // all, arguments before their calls
 }
 
@@ -45,7 +45,7 @@ const (
 	callOperand // of a function, or of + and - in an update
 )
 
-// operand is a path, a value or a call. parser.resolve fills in path and value, also in args.
+// operand is a path, a value or a call. parser.resolve sets path and value, also in args.
 type operand struct {
 	form operandForm
 	text string // ":value", or the name of the function
@@ -55,7 +55,7 @@ type operand struct {
 	path  Path
 	value attr.Value
 
-	isTarget bool // the path that an update clause changes
+	isTarget bool // it is the path that an update clause changes
 }
 
 // rawStep is a step of a path as written.
@@ -65,7 +65,8 @@ type rawStep struct {
 	isIndex bool
 }
 
-// newParser makes the checks that precede all others.
+// newParser returns a parser at the first token of src. It rejects an empty or too long
+// expression.
 func newParser(kind Kind, src string, keywords []string, p *Placeholders) (*parser, error) {
 	ps := &parser{kind: kind, src: src, placeholders: p}
 	if len(src) > MaxExpressionBytes && !p.isUnlimited() {
@@ -92,7 +93,7 @@ func (p *parser) take() token {
 	return t
 }
 
-// accept consumes the next token if it is the given mark or keyword.
+// accept consumes the next token if it is the given mark or keyword, and reports whether it did.
 func (p *parser) accept(text string) bool {
 	if !p.peek().is(text) {
 		return false
@@ -101,7 +102,7 @@ func (p *parser) accept(text string) bool {
 	return true
 }
 
-// expect consumes a required token.
+// expect consumes the next token, which must be the given mark or keyword.
 func (p *parser) expect(text string) error {
 	if !p.accept(text) {
 		return p.unexpected()
@@ -134,7 +135,7 @@ func (p *parser) tokenText(t token) string {
 	return p.src[t.start:t.end]
 }
 
-// operator counts one operator or function.
+// operator counts one operator or function. It returns an error if there are too many.
 func (p *parser) operator() error {
 	p.operators++
 	if p.operators > MaxOperators && !p.placeholders.isUnlimited() {
@@ -143,7 +144,7 @@ func (p *parser) operator() error {
 	return nil
 }
 
-// path parses a path; the next token must begin one.
+// path parses a path.
 func (p *parser) path() (*operand, error) {
 	t := p.peek()
 	if t.kind != tokWord && t.kind != tokName {
@@ -209,8 +210,8 @@ func (p *parser) operand() (*operand, error) {
 	return o, err
 }
 
-// group parses an operand in parentheses, or calls plain if the next token does not open
-// any, and reports which.
+// group parses an operand in any number of parentheses, and calls plain for the operand itself.
+// parenthesized reports whether there were parentheses.
 func (p *parser) group(plain func() (*operand, error)) (o *operand, parenthesized bool, err error) {
 	if !p.accept("(") {
 		o, err = plain()
@@ -226,9 +227,10 @@ func (p *parser) group(plain func() (*operand, error)) (o *operand, parenthesize
 	return o, true, p.closed(again)
 }
 
-// closed rejects a second pair of parentheses around the same expression. DynamoDB does so
-// while it parses, before later errors. It first reads on until it knows whether they hold an
-// operand or a condition, so errors up to there come first.
+// closed runs after a closing parenthesis. again means that it is the second one around the
+// same expression, which DynamoDB rejects while it parses, before it reports later errors. But
+// DynamoDB first reads on until it knows whether the parentheses hold an operand or a condition,
+// so errors up to there take precedence.
 func (p *parser) closed(again bool) error {
 	p.redundant = p.redundant || again
 	if p.certain {
@@ -237,7 +239,8 @@ func (p *parser) closed(again bool) error {
 	return nil
 }
 
-// settled runs as soon as the contents of the parentheses are known.
+// settled returns the error of redundant parentheses, if there were any. It runs as soon as
+// parentheses are known to hold an operand or a condition.
 func (p *parser) settled() error {
 	if p.redundant {
 		return p.kind.invalid(msgParentheses)
@@ -245,7 +248,7 @@ func (p *parser) settled() error {
 	return nil
 }
 
-// call parses a function call; the next token is its name.
+// call parses a function call. The next two tokens must be its name and "(".
 func (p *parser) call() (*operand, error) {
 	o := &operand{form: callOperand, text: p.take().text}
 	if err := p.operator(); err != nil {
@@ -261,7 +264,7 @@ func (p *parser) call() (*operand, error) {
 	return o, nil
 }
 
-// operandList parses operands and the closing parenthesis.
+// operandList parses operands, separated by commas, and the closing parenthesis.
 func (p *parser) operandList() ([]*operand, error) {
 	var list []*operand
 	for {
@@ -276,7 +279,7 @@ func (p *parser) operandList() ([]*operand, error) {
 	}
 }
 
-// checkReserved returns the error of the first reserved word in the names of all paths.
+// checkReserved returns the error of the first name in a path that is a reserved word.
 func (p *parser) checkReserved() *Error {
 	for _, o := range p.operands {
 		for _, s := range o.raw {
@@ -288,8 +291,9 @@ func (p *parser) checkReserved() *Error {
 	return nil
 }
 
-// checkFunctionNames returns the error of the first call that is not in known. The text differs
-// for the functions of the other expressions.
+// checkFunctionNames returns an error for the first call of a function that is not in known. If
+// the function is in other, which has the functions of other kinds of expressions, the text is
+// ofOther.
 func (p *parser) checkFunctionNames(known, other map[string]int, ofOther string) *Error {
 	for _, o := range p.operands {
 		if o.form != callOperand {
@@ -306,8 +310,8 @@ func (p *parser) checkFunctionNames(known, other map[string]int, ofOther string)
 	return nil
 }
 
-// resolve fills in path and value of o and its arguments. It returns the error of the first
-// undefined placeholder; names and values select the kinds of placeholders to resolve.
+// resolve sets the path or the value of o and of its arguments: paths if names is set, and
+// values if values is set. It returns an error for the first undefined placeholder.
 func (p *parser) resolve(o *operand, names, values bool) *Error {
 	for _, arg := range o.args {
 		if err := p.resolve(arg, names, values); err != nil {

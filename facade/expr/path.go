@@ -51,7 +51,7 @@ func (p Path) Lookup(item attr.Item) attr.Value {
 	return v
 }
 
-// child returns the value one step inside v, or absent.
+// child returns the value to which step s leads inside v, or an absent value.
 func child(v attr.Value, s Step) attr.Value {
 	switch {
 	case !s.IsIndex && v.Type == attr.M:
@@ -62,9 +62,9 @@ func child(v attr.Value, s Step) attr.Value {
 	return attr.Value{}
 }
 
-// checkPaths returns the error of the first path that overlaps with an earlier one (same
-// place or inside it), or else of the first that conflicts with an earlier one (map versus
-// list).
+// checkPaths returns an error for the first path that overlaps with an earlier one: they are
+// equal, or one leads inside the other. If none does, it returns an error for the first path
+// that conflicts with an earlier one: they treat the same value as a map and as a list.
 func checkPaths(k Kind, paths []Path) *Error {
 	if len(paths) < 2 {
 		return nil

@@ -83,7 +83,7 @@ func NewPlaceholders(names map[string]string, values map[string]attr.Value) (*Pl
 	return p, nil
 }
 
-// sortedKeys returns the keys of m in order. Most requests have few or none.
+// sortedKeys returns the keys of m in ascending order.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	if len(m) == 0 {
 		return nil
@@ -96,7 +96,8 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	return keys
 }
 
-// isPlaceholder reports whether key is prefix plus at least one letter, digit or underscore.
+// isPlaceholder reports whether key is prefix plus at least one letter, digit or underscore, and
+// not too long.
 func isPlaceholder(key string, prefix byte) bool {
 	if len(key) < 2 || len(key) > MaxPlaceholderBytes || key[0] != prefix {
 		return false
@@ -109,7 +110,7 @@ func isPlaceholder(key string, prefix byte) bool {
 	return true
 }
 
-// name resolves "#name".
+// name returns the name that a key such as "#name" stands for, and records its use.
 func (p *Placeholders) name(key string) (string, bool) {
 	if p == nil {
 		return "", false
@@ -121,7 +122,7 @@ func (p *Placeholders) name(key string) (string, bool) {
 	return name, ok
 }
 
-// value resolves ":value".
+// value returns the value that a key such as ":value" stands for, and records its use.
 func (p *Placeholders) value(key string) (attr.Value, bool) {
 	if p == nil {
 		return attr.Value{}, false
@@ -133,9 +134,9 @@ func (p *Placeholders) value(key string) (attr.Value, bool) {
 	return v, ok
 }
 
-// CheckUsed returns an *Error if no expression parsed so far uses one of the names or,
-// failing that, one of the values. Call it after parsing all expressions. The error lists
-// the unused keys in sorted order, although DynamoDB does not promise an order.
+// CheckUsed returns an *Error if some names are not used in any expression parsed so far or,
+// if all names are used, some values are not. Call it after parsing all expressions. The
+// error lists the unused keys in sorted order, although DynamoDB does not promise an order.
 func (p *Placeholders) CheckUsed() error {
 	if p == nil {
 		return nil

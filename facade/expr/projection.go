@@ -9,9 +9,9 @@ type Projection struct {
 	root  *selection
 }
 
-// selection is a tree of paths: the selected parts of a value.
+// selection is the selected parts of a value, as a tree of paths.
 type selection struct {
-	whole    bool // the whole value
+	whole    bool // the whole value is selected
 	members  map[string]*selection
 	elements map[int]*selection
 }
@@ -70,7 +70,7 @@ func ProjectionOf(paths ...Path) *Projection {
 	return p
 }
 
-// child returns the selection one step inside, and adds it if missing.
+// child returns the selection to which step leads, and adds it if it is missing.
 func (s *selection) child(step Step) *selection {
 	var c *selection
 	if step.IsIndex {
@@ -116,7 +116,7 @@ func (s *selection) selectMembers(m map[string]attr.Value) map[string]attr.Value
 	return kept
 }
 
-// selectFrom returns the selected part of v, or absent.
+// selectFrom returns the selected part of v, or an absent value.
 func (s *selection) selectFrom(v attr.Value) attr.Value {
 	switch {
 	case s.whole:

@@ -10,7 +10,7 @@ type SearchCondition struct{ terms []SearchTerm }
 type SearchTerm struct {
 	Name   string
 	Value  attr.Value
-	nested bool // the path leads into the attribute
+	nested bool // the path has more steps than the attribute
 }
 
 // Error texts for search conditions. Their rows are in ../testdata/messages.tsv.

@@ -9,11 +9,11 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Update is a parsed update expression. It is immutable.
+// Update is an update, usually from an update expression. It is immutable.
 type Update struct {
 	clauses []clause
-	paths   []Path
-	reads   []Path
+	paths   []Path // see Paths
+	reads   []Path // see ReadPaths
 }
 
 // clause is one element of a section: the change at one path.
@@ -34,7 +34,7 @@ const (
 
 func (s section) String() string { return updateKeywords[s] }
 
-// The functions and operators of updates; operators are calls, too.
+// The functions and operators of updates. The tree has operators as calls.
 const (
 	fnIfNotExists = "if_not_exists"
 	fnListAppend  = "list_append"
@@ -42,7 +42,7 @@ const (
 	fnMinus       = "-"
 )
 
-// updateFunctions are the operand counts of the functions.
+// updateFunctions holds the operand counts of the functions and operators.
 var updateFunctions = map[string]int{fnIfNotExists: 2, fnListAppend: 2, fnPlus: 2, fnMinus: 2}
 
 // ParseUpdate parses an update expression. Errors are of type *Error. After parsing, it
@@ -127,14 +127,14 @@ func (u *updateParser) clause(s section) (clause, error) {
 	return c, err
 }
 
-// setValue parses an operand, or two joined by + or -. The whole may be in parentheses, and
-// so may each operand.
+// setValue parses the value of a SET clause: an operand, or two operands joined by + or -. The
+// value and each operand may be in parentheses.
 func (u *updateParser) setValue() (*operand, error) {
 	o, _, err := u.term()
 	return o, err
 }
 
-// term parses like setValue; it also reports whether parentheses enclose the whole.
+// term acts like setValue. parenthesized reports whether parentheses enclose the whole value.
 func (u *updateParser) term() (o *operand, parenthesized bool, err error) {
 	var left *operand
 	if u.accept("(") {
@@ -214,7 +214,7 @@ func (u *updateParser) checkSections() *Error {
 func (u *updateParser) resolveAll(names, values bool) *Error {
 	for _, o := range u.operands {
 		if o.form == callOperand {
-			continue // the list has its operands too
+			continue // u.operands has the operands of the call too
 		}
 		if err := u.resolve(o, names, values); err != nil {
 			return err
@@ -231,8 +231,8 @@ func (u *updateParser) checkTargets() *Error {
 	return checkPaths(UpdateExpression, paths)
 }
 
-// longTypeNames are the names of unsupported types in messages of ADD and DELETE;
-// classicTypeNames has the names that differ in the older wording.
+// longTypeNames holds the names of unsupported types in messages about ADD and DELETE.
+// classicTypeNames holds the names that differ in the older wording.
 var (
 	longTypeNames = map[attr.Type]string{
 		attr.S: "STRING", attr.N: "NUMBER", attr.B: "Binary", attr.NULL: "NULL",
@@ -301,8 +301,8 @@ func (u *Update) TypeOf(attribute string) (attr.Type, bool) {
 	return attr.Absent, false
 }
 
-// Given returns the value in the request for an attribute that the update sets as a
-// whole. Otherwise it returns an absent value.
+// Given returns the value in the request if the update sets an attribute to it, adds it to
+// the attribute, or deletes it from the attribute. Otherwise it returns an absent value.
 func (u *Update) Given(attribute string) attr.Value {
 	for _, c := range u.clauses {
 		if len(c.target.path) == 1 && c.target.path.Attribute() == attribute && c.value != nil && c.value.form == valueOperand {
@@ -359,7 +359,7 @@ func (u *Update) Apply(item attr.Item) (attr.Item, error) {
 	return root.editMembers(item), nil
 }
 
-// result returns the new value at a clause's path, or absent.
+// result returns the new value at a clause's path, or an absent value to remove the path.
 func (c clause) result(item attr.Item) (attr.Value, error) {
 	if c.section == sectionRemove {
 		return attr.Value{}, nil
@@ -397,7 +397,7 @@ func arithmeticError(err error) error {
 	return valueError(err)
 }
 
-// valueError converts an error of package attr to DynamoDB's text.
+// valueError converts an error of package attr to an *Error with DynamoDB's text.
 func valueError(err error) error {
 	var e *attr.Error
 	if errors.As(err, &e) {
@@ -407,7 +407,8 @@ func valueError(err error) error {
 	return err
 }
 
-// compute returns the value of an operand of SET.
+// compute returns the value of an operand of SET for item. Unlike eval, it returns an error if
+// an attribute is missing or has the wrong type.
 func (o *operand) compute(item attr.Item) (attr.Value, error) {
 	switch o.form {
 	case valueOperand:
@@ -452,8 +453,8 @@ func (o *operand) compute(item attr.Item) (attr.Value, error) {
 	return attr.Value{Type: attr.N, Str: n}, arithmeticError(err)
 }
 
-// checkParent rejects a path whose last step needs a missing parent, or one that is not a map
-// or list.
+// checkParent rejects a path in an update whose last step leads into a value that is missing in
+// item, or that is not a map or a list as the step requires.
 func checkParent(item attr.Item, path Path) error {
 	last := path[len(path)-1]
 	if len(path) == 1 {
@@ -471,13 +472,13 @@ func checkParent(item attr.Item, path Path) error {
 
 // edit is a tree of changes to a value and its contents.
 type edit struct {
-	leaf     bool       // value replaces the old one
-	value    attr.Value // the new value, or absent
+	leaf     bool       // value replaces the old value
+	value    attr.Value // the new value, or absent to remove it
 	members  map[string]*edit
 	elements map[int]*edit
 }
 
-// add adds a change to the tree. Paths must not overlap.
+// add adds the change of the value at path to v. Paths in a tree must not overlap.
 func (e *edit) add(path Path, v attr.Value) {
 	for _, step := range path {
 		var c *edit
@@ -501,7 +502,7 @@ func (e *edit) add(path Path, v attr.Value) {
 	e.leaf, e.value = true, v
 }
 
-// apply returns v with the changes. checkParent has already checked the types.
+// apply returns v with the changes of the tree. checkParent must have checked the paths.
 func (e *edit) apply(v attr.Value) attr.Value {
 	switch {
 	case e.leaf:

@@ -2,8 +2,8 @@ package expr
 
 import "strconv"
 
-// The bytes that DynamoDB counts for an update, in addition to the names and values that it
-// writes; measured on the service in 2026.
+// These are the bytes that DynamoDB counts for an update, in addition to its names and values.
+// They were measured on the service in 2026.
 const (
 	updateBytes      = 3
 	writeBytes       = 19 // a clause of SET or ADD
@@ -17,8 +17,8 @@ const (
 	subtractionBytes = 37
 )
 
-// Size returns the size of the update itself, in bytes. It is the size of the values plus
-// a cost for each action, and does not depend on the item.
+// Size returns the size of the update itself, in bytes. It is the size of the names and
+// values plus a cost for each action, and does not depend on the item.
 func (u *Update) Size() int {
 	size := updateBytes
 	for _, c := range u.clauses {
@@ -52,7 +52,7 @@ func (o *operand) size() int {
 	return size
 }
 
-// callBytes is the cost of each function of updates.
+// callBytes holds the cost of each function and operator of updates.
 var callBytes = map[string]int{
 	fnIfNotExists: ifNotExistsBytes, fnListAppend: listAppendBytes, fnPlus: additionBytes, fnMinus: subtractionBytes,
 }

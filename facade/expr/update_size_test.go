@@ -6,8 +6,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// The figures come from bisecting the limit on the service, with names and values of one
-// byte.
+// The sizes were found by bisecting the limit on the service, with names and values of one byte.
 func TestUpdate_Size(t *testing.T) {
 	t.Parallel()
 	values := map[string]attr.Value{

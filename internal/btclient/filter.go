@@ -164,11 +164,18 @@ func OfValue(value []byte) *btpb.RowFilter {
 // OfValues returns a filter that passes the cells with a value in [from, before). A nil before
 // means no limit.
 func OfValues(from, before []byte) *btpb.RowFilter {
-	r := &btpb.ValueRange{StartValue: &btpb.ValueRange_StartValueClosed{StartValueClosed: from}}
+	f := &struct {
+		row    btpb.RowFilter
+		is     btpb.RowFilter_ValueRangeFilter
+		values btpb.ValueRange
+		start  btpb.ValueRange_StartValueClosed
+	}{start: btpb.ValueRange_StartValueClosed{StartValueClosed: from}}
+	f.values.StartValue = &f.start
 	if before != nil {
-		r.EndValue = &btpb.ValueRange_EndValueOpen{EndValueOpen: before}
+		f.values.EndValue = &btpb.ValueRange_EndValueOpen{EndValueOpen: before}
 	}
-	return &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRangeFilter{ValueRangeFilter: r}}
+	f.is.ValueRangeFilter, f.row.Filter = &f.values, &f.is
+	return &f.row
 }
 
 // OfValuePattern returns a filter that passes the cells whose whole value matches a regular

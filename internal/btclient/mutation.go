@@ -59,7 +59,13 @@ func DeleteColumn(family string, qualifier []byte, minMicros, maxMicros int64) *
 
 // DeleteFamily returns a mutation that deletes the cells of a family in the row.
 func DeleteFamily(family string) *btpb.Mutation {
-	return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromFamily_{DeleteFromFamily: &btpb.Mutation_DeleteFromFamily{FamilyName: family}}}
+	m := &struct {
+		mutation btpb.Mutation
+		is       btpb.Mutation_DeleteFromFamily_
+		family   btpb.Mutation_DeleteFromFamily
+	}{family: btpb.Mutation_DeleteFromFamily{FamilyName: family}}
+	m.is.DeleteFromFamily, m.mutation.Mutation = &m.family, &m.is
+	return &m.mutation
 }
 
 // DeleteRow returns a mutation that deletes the row.

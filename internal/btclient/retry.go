@@ -120,9 +120,9 @@ func (t *tries) passes(err error) bool {
 	return t.r.passes(err)
 }
 
-// hopeless reports whether the server speaks another protocol, or is not trusted. That is
-// permanent, unless there was an answer before: then a proxy in between may cause it. A proxy
-// that starts before its Bigtable may also cause it at first.
+// hopeless reports whether err means that the server speaks another protocol, or is not trusted.
+// That is permanent, unless there was an answer before: then a proxy in between may cause it. A
+// proxy that starts before its Bigtable may also cause it at first.
 func hopeless(err error) bool {
 	if status.Code(err) != codes.Unavailable {
 		return false

@@ -29,7 +29,7 @@ type throttle struct {
 
 	mu      sync.Mutex
 	before  int64 // rows in flight when the limit was set
-	written int64 // since it was raised
+	written int64 // rows written since the limit was set or raised
 	halved  int64 // number of times the limit was lowered
 	calm    bool  // within the period of a RateLimitInfo
 	freed   chan struct{}
@@ -41,7 +41,7 @@ const throttleSteps = 64
 // passage is a permission to write some rows.
 type passage struct {
 	rows   int
-	halved int64 // of the throttle, when the permission was given
+	halved int64 // throttle.halved when the permission was given
 }
 
 // enter waits until rows may be written, and returns their number, at least one. The caller

@@ -116,7 +116,7 @@ func (c *Clock) At(t time.Time) (reached <-chan struct{}, stop func()) {
 	return w.reached, func() { c.end(w) }
 }
 
-// Wait waits until the clock reaches a time or ctx is done.
+// Wait waits until the clock has advanced by d, or ctx is done.
 func (c *Clock) Wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

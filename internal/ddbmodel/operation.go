@@ -12,7 +12,7 @@ type Operation interface {
 	Name() string
 	// Request returns the members of the request.
 	Request() map[string]any
-	// run executes it and returns the members of the answer.
+	// run executes the operation and returns the members of the response.
 	run(db *DB) (map[string]any, *Error)
 }
 
@@ -91,8 +91,8 @@ func (w Write) check(t *Table) *Error {
 	return t.checkUpdateTypes(w.Update)
 }
 
-// refused reports whether the table of a write cannot hold the resulting item, or never
-// could.
+// refused reports whether the table of a write cannot hold the item of a Put, or the updated item
+// or the key of an Update.
 func (w Write) refused(t *Table, updated Item) bool {
 	switch w.Kind {
 	case "Put":
@@ -139,8 +139,8 @@ func (w Write) outcome(t *Table, old Item) (updated Item, err *Error) {
 	return updated, nil
 }
 
-// refuses reports whether the table cannot hold an item together with its items and the
-// pending ones.
+// refuses reports whether the table cannot hold an item together with its other items and those
+// in written.
 func (t *Table) refuses(item Item, written ...Item) bool {
 	if t.Refuses == nil || item == nil {
 		return false

@@ -1,6 +1,7 @@
 // Package filelock provides file locks between processes. A lock lasts as long as its file is open,
 // so it ends with its process. If the operating system or the file system does not support file
-// locks, every lock succeeds.
+// locks, every lock succeeds. Libraries such as gofrs/flock open the file themselves, by its path: that
+// would leave the folder of an os.Root, and on Windows prevent others from reading the file.
 package filelock
 
 import "os"

@@ -3,7 +3,6 @@ package filelock_test
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/internal/filelock"
@@ -12,9 +11,6 @@ import (
 // TestLock: one owner has a file until it is closed, and then another.
 func TestLock(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("there are no locks here")
-	}
 	name := filepath.Join(t.TempDir(), "lock")
 	open := func() *os.File {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o666)

@@ -5,7 +5,7 @@ package heat
 // commit adds the buckets of a second to a table.
 func (s *Store) commit(t *Table, second int64, buckets []Bucket) {
 	s.tablesMu.Lock()
-	if s.tables[t.place] != t { // removed, and in use again
+	if s.tables[t.place] != t { // t was removed; another table may have its place
 		if other := s.tables[t.place]; other != nil {
 			t = other
 		} else {
@@ -42,7 +42,7 @@ const joiningBytes = (minuteBuckets+(liveEntries+minuteBuckets))*bucketBytes + 2
 // joiningKeys is the retained memory for keys. Columns with long keys need more for a moment.
 const joiningKeys = 64 << 10
 
-// add returns buckets and those of a column, until pack.
+// add returns buckets merged with those of a column. The result is valid until pack.
 func (j *joining) add(buckets []Bucket, c *column) []Bucket {
 	if cap(j.keys) < int(c.keyBytes) {
 		j.keys = make([]byte, 0, c.keyBytes)
@@ -113,8 +113,8 @@ func (s *Store) tidy(now int64) {
 	}
 }
 
-// regroup walks over the columns of a table. next decides on the first remaining ones: 0
-// drops one, n keeps n, and -n joins n to a column of whole minutes with a limit of buckets.
+// regroup walks over the columns of a table. next decides on the first remaining ones: 0 drops
+// one, n keeps n, and -n joins n to a column of whole minutes with at most `most` buckets.
 func (s *Store) regroup(t *Table, most int, next func(old []column) int) {
 	old := t.columns
 	kept, joined := old[:0:0], false
@@ -173,9 +173,9 @@ func (s *Store) fit() {
 	}
 }
 
-// coarsen frees a number of bytes of a table, if it can, the older half first. It halves the
-// number of buckets in its columns, then joins columns, then halves again. It reports whether
-// it has freed any.
+// coarsen frees at least want bytes of a table, if it can, first in the older half of its
+// columns. It halves the number of buckets in the columns, then joins columns, then halves again.
+// It reports whether it has freed any.
 func (s *Store) coarsen(t *Table, want int) bool {
 	before := t.bytes
 	done := func() bool { return before-t.bytes >= want }

@@ -45,7 +45,7 @@ type entry struct {
 
 func (l *live) key(e *entry) []byte { return l.keys[e.at : e.at+e.n] }
 
-// add counts, or reports a full table.
+// add adds c to the counts of a key. It returns false if the table is full.
 func (l *live) add(hash uint64, t *Table, key []byte, c Counts) bool {
 	at := hash % liveSlots
 	for ; l.slots[at] != 0; at = (at + 1) % liveSlots {

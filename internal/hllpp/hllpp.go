@@ -183,8 +183,8 @@ func (s *Sketch) push(v uint32) {
 	}
 }
 
-// compact merges the pending values, and makes the sketch dense if its sparse form would take more
-// than three quarters of the space.
+// compact merges the pending values. It makes the sketch dense if the sparse form would take more
+// than three quarters of the space of the dense form.
 func (s *Sketch) compact() {
 	if len(s.pending) == 0 {
 		return
@@ -480,7 +480,8 @@ func Unmarshal(b []byte) (*Sketch, error) {
 	return s, s.unmarshalState(state)
 }
 
-// fields calls fn with each field of a message, which are numbers and bytes.
+// fields calls fn with each field of a message. It rejects fields that are neither numbers nor
+// bytes.
 func fields(b []byte, fn func(field int, v uint64, data []byte)) error {
 	for len(b) > 0 {
 		field, wireType, n := protowire.ConsumeTag(b)

@@ -175,7 +175,8 @@ func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	return &clientStream{ch: c, cl: cl, impl: svc.impl, desc: sd, opts: opts}, nil
 }
 
-// lookup splits "/package.Service/Method". Its texts are those of grpc.Server.
+// lookup splits "/package.Service/Method" into the service and the name of the method. Its errors
+// have the texts of grpc.Server.
 func (c *Channel) lookup(method string) (svc *service, name string, err error) {
 	path, name, ok := cutLast(strings.TrimPrefix(method, "/"), "/")
 	if !ok {
@@ -239,7 +240,7 @@ func (c *Channel) end(cl *call) {
 	c.live.Done()
 }
 
-// handOver prepares a message for the other side.
+// handOver returns m as a message for the other side. If Options.Clone is set, it returns a copy.
 func (c *Channel) handOver(m any) (proto.Message, error) {
 	msg, ok := m.(proto.Message)
 	if !ok {

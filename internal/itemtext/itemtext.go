@@ -16,7 +16,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// These are the errors for a text of more than Reader.MaxBytes, and for as much blank space.
+// These are the errors for a text of more than Reader.MaxBytes, and for more blank space than
+// that before a text.
 var (
 	ErrTooLong = errors.New("the text of an item is too long")
 	ErrBlank   = errors.New("too much space before an item")

@@ -13,9 +13,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
-// closeLast finds the rules whose last segments must be escaped. If rules have different
-// numbers of segments, and a row of one could be a row of another, these are all but the rules
-// with the most segments.
+// closeLast sets closed for the rules whose last segments must be escaped: if the joiner escapes
+// all segments, all rules except those with the most segments. A joiner auto does so if rules
+// with different numbers of segments can have equal rows. It also sets strays for each rule.
 func (c *compiler) closeLast() {
 	j := &c.l.joiner
 	most, meet := 0, false
@@ -65,7 +65,9 @@ func (m *Mapping) Stray(rule string, row []byte) (other string, key attr.Item, o
 	return "", nil, false
 }
 
-// exclusive finds the rules whose rows belong to one item.
+// exclusive sets exclusive and shared for each rule; a row of an exclusive rule belongs to one
+// item. It rejects an attribute that only a cell determines in a row of several items. It also
+// rejects a list of an exclusive rule if garbage collection would remove its elements.
 func (c *compiler) exclusive() {
 	for _, r := range c.l.rules {
 		r.exclusive = len(r.identity) == 0 && !r.byCell
@@ -150,7 +152,7 @@ func (c *compiler) rowsMeet(a, b *rule) bool {
 	return true
 }
 
-// direct reports whether the row refers directly to all key attributes.
+// direct reports whether the row refers to all key attributes, and to no capture.
 func (c *compiler) direct(r *rule) bool {
 	for s := range r.rowSlots {
 		if s >= rowkey.FirstCapture {
@@ -160,7 +162,8 @@ func (c *compiler) direct(r *rule) bool {
 	return len(r.rowSlots) == r.keys
 }
 
-// prefixOf returns the literal prefix of the text of a reference to a key attribute.
+// prefixOf returns the literal prefix that all texts of p share, a reference to a key attribute
+// whose template begins with a literal. It returns nil for other references.
 func (r *rule) prefixOf(p *rowkey.Part) []byte {
 	if p.Slot < 0 || p.Slot >= r.keys || r.when[p.Slot] == nil || p.Enc.Name != "s" {
 		return nil
@@ -169,7 +172,8 @@ func (r *rule) prefixOf(p *rowkey.Part) []byte {
 	return prefix
 }
 
-// claims checks that no two puts can write the same cell, unless tags distinguish them.
+// claims rejects two puts that can write the same cell, unless tags distinguish them. It also
+// rejects a put in a family that belongs to sets and maps.
 func (c *compiler) claims() {
 	type claim struct {
 		r *rule

@@ -224,7 +224,8 @@ func (l *googleUtility) items(row Row) ([]attr.Item, error) {
 	return []attr.Item{item}, nil
 }
 
-// returned returns the item as the columns have it, which is all text, and the losses.
+// returned returns the item that the columns of placed give, whose attributes outside the
+// partition key are mostly texts, and its differences from item as losses.
 func (l *googleUtility) returned(item attr.Item, placed lens.Placed) (attr.Item, []Loss) {
 	back, err := l.items(Row{Key: placed.Row, Cells: placed.Cells})
 	if err != nil || len(back) == 0 {

@@ -22,9 +22,9 @@ type rules struct {
 	joiner   rowkey.Joiner
 	families []Family
 	declared map[string]GC
-	rank     map[string]int // rank of a family among them
-	// setFamily and mapFamily have the declared families of attributes' sets and maps;
-	// familyAttr is the inverse of both.
+	rank     map[string]int // position of each family in families
+	// setFamily and mapFamily have the family in which a set or map has one cell per member or
+	// key, by attribute. familyAttr has the attribute of each of these families except shared.
 	setFamily, mapFamily map[string]string
 	familyAttr           map[string]string
 	shared               string // family of the attributes in sharedAttrs
@@ -46,7 +46,7 @@ var (
 type compiler struct {
 	spec *mapfile.Spec
 	l    *rules
-	// schemas has each rule's types of attributes; the last one is that of the table.
+	// schemas has the types of attributes under each rule, by index, and those of the table last.
 	schemas []map[string]codec.Schema
 	// ttls has each rule's deletion by garbage collection, or nil.
 	ttls   []*timeToLive
@@ -122,7 +122,7 @@ func (c *compiler) rules(proven string) {
 	}
 }
 
-// together checks the sound rules against each other, whatever the other rules are.
+// together checks the sound rules against each other, even if other rules have faults.
 func (c *compiler) together() {
 	all := c.l.rules
 	c.l.rules = c.sounds
@@ -159,7 +159,7 @@ func (c *compiler) key() {
 	}
 }
 
-// ruleSchemas determines each rule's types of attributes.
+// ruleSchemas sets schemas, and rejects attributes without a type.
 func (c *compiler) ruleSchemas() {
 	for i := range c.spec.Rules {
 		r := &c.spec.Rules[i]
@@ -185,8 +185,8 @@ func (c *compiler) ruleSchemas() {
 	c.schemas = append(c.schemas, c.spec.Source.Schema)
 }
 
-// attributes returns the attributes with a schema of some kind, under a rule or in the table,
-// sorted by name.
+// attributes returns the names of the attributes whose schema satisfies is, under a rule or in
+// the table, sorted.
 func (c *compiler) attributes(is func(codec.Schema) bool) []string {
 	names := map[string]bool{}
 	for _, schema := range c.schemas {

@@ -11,7 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
-// index compiles an index of a mapping file into m, as a separate table or a view.
+// index checks index i of the mapping file, and adds it to m as a separate table or a view, or
+// not at all (`as: none`).
 func (c *compiler) index(m *Mapping, i int) {
 	spec := c.spec
 	g := spec.Source.GSIs[i]
@@ -59,9 +60,10 @@ func (c *compiler) index(m *Mapping, i int) {
 	m.indexes = append(m.indexes, x)
 }
 
-// bar bars an attribute whose absence keeps the rule's items out of an index: a key attribute
-// of the index that the rule's own schema lacks. It returns false if there is no such
-// attribute. The attribute expiry is in all schemas.
+// bar makes the rule reject items that have a certain attribute, with the reason why: the first
+// key attribute of index g that the rule's own schema lacks. Without it no item of the rule is in
+// the index. bar returns false if the schema has them all. The attribute expiry counts as part of
+// every schema.
 func (r *rule) bar(c *compiler, g *mapfile.GSI, expiry, why string) bool {
 	for _, a := range g.Key.Attrs() {
 		if _, has := r.schema[a.Name]; r.listed && !has && r.derives[a.Name] == "" && !c.l.key.IsKey(a.Name) && a.Name != expiry {

@@ -49,11 +49,12 @@ func (f *formula) value(vars []attr.Value, item attr.Item) (attr.Value, bool) {
 	return v, err == nil
 }
 
-// size returns the number of bytes of the cell that an attribute would have: of its name and
-// its value.
+// size returns the number of bytes of the attribute's name and of the text of v. The formula
+// saves a cell with these.
 func (f *formula) size(v attr.Value) int { return len(f.name) + len(v.Str) }
 
-// derived keeps the exceptions to the formulas of the rule.
+// derived stores the exceptions to the rule's formulas in the sidecar; without a sidecar it
+// rejects them. It adds the sizes of the other derived attributes to saved.
 func (p *placer) derived() *maperr.Error {
 	for _, f := range p.r.formulas {
 		want, ok := f.value(p.vars, p.item)
@@ -80,8 +81,8 @@ func (p *placer) derived() *maperr.Error {
 	return nil
 }
 
-// derived adds the attributes that are no exceptions. A cell with such an attribute does not
-// come from the mapping, and has no effect.
+// derived computes the derived attributes, except those in extras. It replaces values from cells:
+// such cells do not come from the mapping.
 func (p *partial) derived(r *rule) {
 	for _, f := range r.formulas {
 		if _, exception := p.extras[f.name]; exception {
@@ -221,8 +222,8 @@ func (c *compiler) returnsOther(r *rule, name string) bool {
 	return p != nil && (r.accepted[mapfile.LossTypes] && !r.sidecar || r.accepted[mapfile.LossPrecision] && p.codec.Round != nil)
 }
 
-// derivedFidelity describes the effect of a formula. Garbage collection that removes what it
-// computes the attribute from removes the attribute.
+// derivedFidelity classifies an attribute that a formula computes. Its class is at most that of
+// the attributes in the formula that garbage collection can remove.
 func (l *rules) derivedFidelity(r *rule, f *formula) Fidelity {
 	of := Fidelity{Rule: r.name, Attribute: f.name, Why: "derived from " + strconv.Quote(f.src)}
 	if !r.sidecar {

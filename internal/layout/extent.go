@@ -11,7 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// own returns the extents of an item.
+// own returns the extents of an item: the whole row if the rule is exclusive, else those of its
+// puts and of its sidecar cells.
 func (l *rules) own(r *rule, vars []attr.Value, item attr.Item) ([]lens.Extent, *maperr.Error) {
 	if r.exclusive {
 		return l.wholeRow(), nil
@@ -53,7 +54,8 @@ func (l *rules) wholeRow() []lens.Extent {
 	return own
 }
 
-// extent returns the cells of one put; variables without a value match all values.
+// extent returns the extent of the cells that put p writes. A variable without a value matches
+// all values.
 func (l *rules) extent(r *rule, p *put, vars []attr.Value, item attr.Item) (lens.Extent, *maperr.Error) {
 	qual, whole, bad := p.qual.RenderKnown(nil, vars, -1)
 	if bad != nil {
@@ -92,9 +94,9 @@ func (l *rules) locate(key attr.Item) (lens.Location, error) {
 	return lens.Location{Rule: r.name, Row: row, Own: own, Shared: r.shared, Derived: r.isCopy(vars)}, nil
 }
 
-// Collision returns an error if the place of key in a row holds another item, because two items of
-// rules that share a column cannot both exist. row is the row of key, or the part of it in the
-// key's extents. Errors are *Error: E-COLLISION, or those of Items.
+// Collision returns an error if the place of key in a row holds another item, because two items
+// of rules that share a column cannot both exist. row is the row of key, or the part of it in the
+// key's extents. Errors are *maperr.Error: E-COLLISION, or those of Locate and Items.
 func (m *Mapping) Collision(row Row, key attr.Item) error {
 	at, err := m.Locate(key)
 	if err != nil {

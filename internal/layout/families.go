@@ -86,8 +86,9 @@ func (c *compiler) sharedFamily() {
 	share(c.l.mapFamily, isMap)
 }
 
-// attrFamilies finds the declared families of attributes' sets (or maps). Attributes without
-// one are a single cell of JSON.
+// attrFamilies finds the declared families of attributes' sets (or maps), whose names begin with
+// prefix, and adds them to the map `to`. An attribute without a family of its own, or the shared
+// one, is a single cell of JSON.
 func (c *compiler) attrFamilies(prefix string, to map[string]string, is func(codec.Schema) bool) {
 	if prefix == mapfile.NoPrefix {
 		prefix = ""
@@ -132,7 +133,7 @@ func (c *compiler) familyOf(name string) string {
 }
 
 // FamilyOfAttribute returns the name, without its prefix, of the family of an attribute that
-// target.names does not mention. Bytes outside [-_a-zA-Z0-9] become .hh.
+// target.names does not mention. A byte outside [-_a-zA-Z0-9] becomes .hh, its hexadecimal code.
 func FamilyOfAttribute(name string) string {
 	var b strings.Builder
 	for _, ch := range []byte(name) {
@@ -145,7 +146,7 @@ func FamilyOfAttribute(name string) string {
 	return b.String()
 }
 
-// attrOfFamily is the inverse of FamilyOfAttribute.
+// attrOfFamily is the inverse of FamilyOfAttribute. It returns false for other names.
 func attrOfFamily(f string) (string, bool) {
 	var b []byte
 	for i := 0; i < len(f); i++ {

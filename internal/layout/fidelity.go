@@ -50,8 +50,8 @@ func (f Fidelity) String() string {
 	return line
 }
 
-// Fidelity classifies how the mapping preserves the key attributes and each attribute of the
-// schema, rule by rule. For the default layout, which is lossless, it returns nil.
+// Fidelity returns the class of each key attribute, and of each attribute that the file names,
+// rule by rule. For the default layout, which is lossless, it returns nil.
 func (m *Mapping) Fidelity() []Fidelity {
 	if l, ok := m.layout.(*googleUtility); ok {
 		return l.fidelity()
@@ -215,7 +215,7 @@ func (l *rules) retention(r *rule, p *put, name string) string {
 	return strings.Join(rules, " and ") + " (family " + family + ")"
 }
 
-// expiryNotes are the Notes about the time to live.
+// expiryNotes returns the Notes about expired items.
 func (l *rules) expiryNotes(e Expiry) (notes []string) {
 	if e.Collected {
 		var expiring, others []string
@@ -244,8 +244,8 @@ func (l *rules) expiryNotes(e Expiry) (notes []string) {
 	return notes
 }
 
-// Notes returns further changes for the users of the table, in addition to those of single
-// attributes. Each is one sentence.
+// Notes describes the changes for users of the table that do not concern single attributes, one
+// sentence each. For the default layout and those of other tools it returns nil.
 func (m *Mapping) Notes() []string {
 	l, ok := m.layout.(*rules)
 	if !ok {

@@ -49,11 +49,12 @@ func (m *Mapping) Groups(row []byte) *Groups {
 	return g
 }
 
-// The groups that are not named by the key of an item, which is JSON.
+// Names of groups, or their beginnings. The name of every other group is the key of its item, in
+// JSON.
 const (
-	groupOfOne   = ""  // rules with one item in the row
-	groupOfTime  = "t" // followed by the timestamp: items that it identifies
-	groupOfOther = "o" // followed by the column: a cell without an item
+	groupOfOne   = ""  // the item of a rule with one item in the row
+	groupOfTime  = "t" // followed by the timestamp, which identifies the item
+	groupOfOther = "o" // followed by the column, which belongs to no item
 )
 
 // Of returns the group of a cell of the row. It does not use the value of the cell.
@@ -104,7 +105,8 @@ func (d *decoder) groupOfPut(put *put, c Cell) (string, bool) {
 	return d.groupOf(vars)
 }
 
-// groupOfPresence returns the group of an item by its captures in the sidecar.
+// groupOfPresence returns the group of an item from the captures in the qualifier of its presence
+// cell; false if the rule does not write such captures.
 func (d *decoder) groupOfPresence(captures string) (string, bool) {
 	vars := slices.Clone(d.rowVars)
 	if !d.present(captures, vars) {
@@ -120,7 +122,8 @@ func (d *decoder) groupOfPresence(captures string) (string, bool) {
 	return d.groupOf(vars)
 }
 
-// groupOf returns the group of the item with the given variables.
+// groupOf returns the group of the item with the given variables; false if the rule has no such
+// item.
 func (d *decoder) groupOf(vars []attr.Value) (string, bool) {
 	if !d.r.derive(vars) {
 		return "", false

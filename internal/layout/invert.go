@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// closure adds to known everything that follows from it.
+// closure adds to known, a set of variables, all variables that they determine. It returns known.
 func (r *rule) closure(known map[int]bool) map[int]bool {
 	for n := -1; n != len(known); {
 		n = len(known)
@@ -41,8 +41,8 @@ func (r *rule) knowsKey(known map[int]bool) bool {
 	return known[rowkey.SlotHash] && (r.keys == 1 || known[rowkey.SlotRange])
 }
 
-// invert checks that each cell determines the key, and finds the variables that are needed
-// besides the row.
+// invert checks that each cell determines the key, and sets identity: the variables that, with
+// the row, determine the key.
 func (c *compiler) invert(r *rule, path string) {
 	for name := range r.timeAttrs {
 		if r.byAttr[name] != nil {
@@ -108,8 +108,9 @@ func (c *compiler) invert(r *rule, path string) {
 	}
 }
 
-// invertTimeKey handles a key attribute that is the timestamp of a put's cells (ts.attr). If
-// neither row nor qualifier determines it, it becomes the instant of a capture.
+// invertTimeKey checks a key attribute that is the timestamp of p's cells (ts.attr). If neither
+// row nor qualifier determines it, it adds a capture for it, and the timestamp of the cells
+// becomes that of the capture.
 func (c *compiler) invertTimeKey(r *rule, p *put, as string, row map[int]bool) {
 	if !p.timeKey {
 		return
@@ -138,8 +139,8 @@ func (c *compiler) invertTimeKey(r *rule, p *put, as string, row map[int]bool) {
 	p.timeSlot, p.timeAttr, p.timeKey = rowkey.FirstCapture+i, "", false
 }
 
-// qualify adds to the qualifier of a put the variables that distinguish items on the same
-// cell.
+// qualify adds to the qualifier of a put the variables that distinguish items on the same cell.
+// It returns known with these variables.
 func (c *compiler) qualify(r *rule, p *put, known map[int]bool) map[int]bool {
 	var add []rowkey.Part
 	for slot, a := range c.l.key.Attrs() {

@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// parseRow sets the variables that the row of a rule determines; false for a row of another
-// rule.
+// parseRow returns the values of the variables that a row key determines, and of those in cells
+// that only cells determine. It returns false if the rule does not write such a row.
 func (l *rules) parseRow(r *rule, row Row) ([]attr.Value, bool) {
 	segs, ok := l.split(r, row.Key)
 	if !ok {
@@ -130,8 +130,8 @@ func (d *decoder) run() error {
 	return nil
 }
 
-// claim returns the item with the given variables, or nil if they do not belong to an item of
-// this rule.
+// claim returns the item with the given variables, and creates it if necessary. It returns nil if
+// the variables do not belong to an item of this rule.
 func (d *decoder) claim(vars []attr.Value) *partial {
 	if d.r.exclusive && (d.only != nil || d.foreign) {
 		return d.only
@@ -196,7 +196,8 @@ func (r *rule) typeOf(slot int) attr.Type {
 	return r.captures[slot-rowkey.FirstCapture].enc.In
 }
 
-// complete builds the item from the collected parts.
+// complete adds the members of sets, the attributes in the `i/` cell and the derived attributes
+// to an item.
 func (d *decoder) complete(p *partial) error {
 	for name, members := range p.sets {
 		p.item[name] = attr.SetOf(p.item[name].Type, members...)
@@ -228,7 +229,8 @@ func (l *rules) itemOf(row Row, key attr.Item) (attr.Item, error) {
 	return nil, nil
 }
 
-// column reads a column of the row.
+// column adds the contents of a column to the item that it belongs to. It ignores a column that
+// the rule did not write.
 func (d *decoder) column(c lens.Column) error {
 	switch {
 	case lens.Bookkeeping(c.Family):

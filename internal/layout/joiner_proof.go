@@ -32,8 +32,8 @@ func (m *Mapping) ProveJoiner() *JoinerProof {
 	return &JoinerProof{l: l}
 }
 
-// Add adds the key of an item; the item may have other attributes too. It returns an *Error if no
-// rule matches, or if a value is outside the domain of its encoder.
+// Add adds the key of an item; the item may have other attributes too. It returns a *maperr.Error
+// if no rule matches, or if a value is outside the domain of its encoder.
 func (p *JoinerProof) Add(key attr.Item) error {
 	r, vars, bad := p.l.bind(key)
 	if bad != nil {

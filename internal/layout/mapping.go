@@ -96,8 +96,9 @@ func (m *Mapping) ImportTimeMicros() (int64, bool) {
 	return m.spec.DefaultTime.UnixMicro(), true
 }
 
-// Place lays out an item. Cells without a specific timestamp get defaultTimeMicros, which must be a
-// non-negative multiple of 1000. The same item always yields the same bytes. Errors are *Error.
+// Place lays out an item. Cells without a specific timestamp get defaultTimeMicros, which must be
+// a non-negative multiple of 1000. The same item always yields the same bytes. Errors are
+// *maperr.Error.
 func (m *Mapping) Place(item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
 	if err := m.checkTime(defaultTimeMicros); err != nil {
 		return lens.Placed{}, err
@@ -124,20 +125,20 @@ func (m *Mapping) checkTime(micros int64) error {
 	return nil
 }
 
-// Locate returns the place of the item with the given key, whether or not the item exists. Only the
-// key selects the rule. key may contain other attributes too. Errors are *Error.
+// Locate returns the place of the item with the given key, whether or not the item exists. Only
+// the key selects the rule. key may contain other attributes too. Errors are *maperr.Error.
 func (m *Mapping) Locate(key attr.Item) (lens.Location, error) { return m.layout.locate(key) }
 
-// Items returns the items of a row, or of the part of it that was read, sorted by partition
-// and sort key. It skips bookkeeping and cells that no rule claims. Errors are
-// *Error: E-CORRUPT.
+// Items returns the items of a row, or of the part of it that was read, sorted by partition and
+// sort key. It skips bookkeeping and cells that no rule claims. Errors are *maperr.Error:
+// E-CORRUPT.
 func (m *Mapping) Items(row Row) ([]attr.Item, error) { return m.layout.items(row) }
 
 // Item returns the item with the given key from its row, or nil.
 func (m *Mapping) Item(row Row, key attr.Item) (attr.Item, error) { return m.layout.itemOf(row, key) }
 
 // PlanQuery returns a plan to read the items that satisfy c. The plan covers all of them. A plan
-// without spans means that no item of the table can match. Errors are *Error.
+// without spans means that no item of the table can match. Errors are *maperr.Error.
 func (m *Mapping) PlanQuery(c attr.KeyRange) (lens.Plan, error) { return m.layout.planQuery(c) }
 
 // PlanScan returns a plan to read all items, in the order of the rows.

@@ -93,7 +93,7 @@ func (r *rule) derive(vars []attr.Value) bool {
 	return true
 }
 
-// rowKey renders the row of a rule.
+// rowKey renders the row key for the given variables. item is for errors.
 func (l *rules) rowKey(r *rule, vars []attr.Value, item attr.Item) ([]byte, *maperr.Error) {
 	var key, seg []byte
 	for i, t := range r.row {
@@ -135,7 +135,7 @@ func agree(a, b []attr.Value) bool {
 	return true
 }
 
-// outside returns the error for a variable outside of an encoder's domain.
+// outside returns the error for a variable outside the domain of the encoder of p.
 func (l *rules) outside(r *rule, p *rowkey.Part, vars []attr.Value, item attr.Item) *maperr.Error {
 	name := ""
 	if p.Slot >= 0 && p.Slot < r.keys {
@@ -199,7 +199,8 @@ func (l *rules) place(at lens.Location, item attr.Item, defaultTimeMicros int64)
 	return placed, nil
 }
 
-// unknown keeps an attribute without a put, if the mapping allows that.
+// unknown stores an attribute without a put in the sidecar, or rejects it if the mapping does not
+// allow that.
 func (p *placer) unknown(name string) *maperr.Error {
 	if !p.l.keepUnknown || !p.r.sidecar {
 		return p.l.fault(maperr.CodeUnknownAttribute, p.r, p.item, name, "the rule has no place for the attribute", `a put for the attribute or for "*"`)
@@ -395,7 +396,7 @@ func (p *placer) cell(t *cellTemplate, special string, micros int64, value []byt
 	return nil
 }
 
-// noteTimed records that the item has a cell of the put, whose timestamp is an attribute.
+// noteTimed records that the item has a cell of the put, if its timestamp is an attribute.
 func (p *placer) noteTimed(t *cellTemplate) {
 	if t.timeAttr != "" && !slices.Contains(p.timed, t) {
 		p.timed = append(p.timed, t)

@@ -45,7 +45,7 @@ func (l *rules) planQuery(c attr.KeyRange) (lens.Plan, error) {
 	return plan, nil
 }
 
-// candidate fills in x for rule x.r; false if none of its items can match.
+// candidate fills in the plan for the items of rule x.r that satisfy c; false if none can.
 func (l *rules) candidate(x *candidate, c attr.KeyRange) bool {
 	r := x.r
 	x.vars[rowkey.SlotHash] = c.Hash
@@ -106,7 +106,8 @@ func (r *rule) unknownSalt(vars []attr.Value) *rowkey.Part {
 	return nil
 }
 
-// span adds the rows of a candidate, for one shard if the salt is unknown; false without rows.
+// span adds the rows that can hold items of a candidate. If shard is not negative, it stands for
+// the salt whose variable is unknown. span returns false if no row can hold such an item.
 func (l *rules) span(x *candidate, c attr.KeyRange, shard int) bool {
 	r := x.r
 	var key []byte
@@ -151,8 +152,8 @@ func widthAt(widths []int, i int) int {
 	return 0
 }
 
-// textBounds returns the bounds and the order of the text of a reference that depends on the
-// sort key.
+// textBounds returns the bounds that the condition c on the sort key sets for the text of p, a
+// reference in a row key or qualifier, and the order of items that are sorted by this text.
 func (l *rules) textBounds(x *candidate, c attr.KeyRange, p *rowkey.Part) (lens.Interval, lens.Order) {
 	switch {
 	case p.Slot == rowkey.SlotRange && p.Enc.Prefix != "":
@@ -181,8 +182,8 @@ func (l *rules) textBounds(x *candidate, c attr.KeyRange, p *rowkey.Part) (lens.
 	return text, lens.SameOrder
 }
 
-// captureBounds returns the bounds of the text of a capture that ends the sort key, after a
-// literal.
+// captureBounds returns the bounds of the text of a capture if it ends the sort key, after a
+// literal or nothing. Otherwise it returns false.
 func (l *rules) captureBounds(x *candidate, slot int) (lens.Interval, bool) {
 	t := x.r.when[rowkey.SlotRange]
 	if t == nil || l.key.Range.Type != attr.S || len(t.Parts) > 2 || t.Parts[len(t.Parts)-1].Slot != slot || t.Parts[len(t.Parts)-1].Lit != nil {
@@ -286,7 +287,8 @@ func (l *rules) extentsOf(found []candidate, c attr.KeyRange) []lens.Extent {
 	return all
 }
 
-// timeBounds returns the bounds of the timestamps, in microseconds, of a capture that is a
+// timeBounds returns the bounds of the timestamps of a candidate's cells, in microseconds:
+// minMicros inclusive, maxMicros exclusive. 0 means no bound. slot is the capture that is the
 // timestamp.
 func (l *rules) timeBounds(x *candidate, slot int) (minMicros, maxMicros int64) {
 	e := x.r.captures[slot-rowkey.FirstCapture].enc

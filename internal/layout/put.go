@@ -64,7 +64,8 @@ const (
 	shapeItem               // one cell for all attributes
 )
 
-// plainPut is the common part of placements that only lay out attributes, under any text.
+// plainPut has the default methods of placements: finish does nothing, and names accepts every
+// text.
 type plainPut struct{ *cellTemplate }
 
 func (plainPut) finish(*placer) *maperr.Error { return nil }
@@ -229,7 +230,8 @@ func (p *put) takes(l *rules, qual []byte, vars []attr.Value, special *string) b
 	return p.qual.Match(qual, vars, special) && p.names(l, *special)
 }
 
-// native reports whether sets, maps and lists have one cell per element, in families for them.
+// native reports whether sets and maps can have one cell per element, in families for them, and
+// lists one version per element.
 func (t *cellTemplate) native(r *rule) bool {
 	return r.exclusive && t.codec.ByType && t.timeSlot == rowkey.SlotNone && t.timeAttr == ""
 }
@@ -287,7 +289,8 @@ func (t *cellTemplate) addTime(p *partial, c Cell) {
 	}
 }
 
-// column reads a column of the put; done is false if the column is not the put's.
+// column adds the contents of a column to the items that it belongs to; done is false if the
+// column is not the put's.
 func (p *put) column(d *decoder, c lens.Column) (done bool, err error) {
 	if !p.byTime {
 		vars, special := d.vars(), ""

@@ -29,7 +29,7 @@ func (l *rules) inFamily(family, name, member string) []byte {
 	return []byte(member)
 }
 
-// tooLong keeps a set or map as one cell if a member or key is longer than a qualifier.
+// tooLong stores a set or map as one cell, because a member or key does not fit a qualifier.
 func (p valuePut) tooLong(w *placer, name, special string, v attr.Value) *maperr.Error {
 	return p.whole(w, name, special, v, "a member or key does not fit a qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes))
 }

@@ -50,7 +50,7 @@ func (p keyPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	}
 }
 
-// keptKeys finds the variables that only cells determine.
+// keptKeys sets stored: the puts of the variables that only cells determine.
 func (c *compiler) keptKeys(r *rule) {
 	known := maps.Clone(r.rowSlots)
 	for _, p := range r.puts {

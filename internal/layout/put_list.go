@@ -42,7 +42,8 @@ func (p valuePut) list(w *placer, name, special string, v attr.Value, schema cod
 	return true, nil
 }
 
-// listed reports whether each version of a column is an element.
+// listed reports whether the versions of a column are elements of a list, by the column's type
+// mark and the schema.
 func (p valuePut) listed(d *decoder, t attr.Type, form byte, marked bool, schema codec.Schema) bool {
 	if !p.native(d.r) || d.l.listRoom(p.family) == 0 {
 		return false

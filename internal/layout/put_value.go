@@ -129,7 +129,8 @@ func (p valuePut) read(d *decoder, item *partial, _ string, c lens.Column) error
 	return p.value(d, item, p.attr, c)
 }
 
-// value is the inverse of lay, for all contents of the put's cells.
+// value decodes the attribute called name from column c into item. It reverses lay, for every value
+// that lay can write.
 func (p valuePut) value(d *decoder, item *partial, name string, c lens.Column) error {
 	newest := c.Versions[0]
 	p.addTime(item, newest)

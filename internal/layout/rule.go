@@ -20,7 +20,7 @@ type rule struct {
 	name     string
 	index    int
 	tag      bool
-	keys     int // number of key attributes, which have the lower slots
+	keys     int // number of key attributes, in slots 0 to keys-1
 	keyTypes []attr.Type
 	captures []capture
 	when     [2]*rowkey.Template
@@ -29,7 +29,7 @@ type rule struct {
 	widths   []int // of all segments but the last, for rowkey.JoinFixed
 	// closed reports that the last segment is escaped like the others.
 	closed bool
-	// strays are the rules with more segments whose rows can be its own.
+	// strays are the rules with more segments whose rows can equal a row of this rule.
 	strays   []*rule
 	rowSlots map[int]bool
 	// hashed holds the key attributes that a hash in the row represents.
@@ -44,8 +44,8 @@ type rule struct {
 	byAttr   map[string]*put
 	star     *put
 	presence bool // there is a put without attribute
-	// schema has the rule's types of attributes. listed reports that the file lists them for
-	// this rule, so "*" stands for these.
+	// schema has the types of the rule's attributes, by name. listed reports that the file lists
+	// them in the rule; "*" then stands for no others.
 	schema map[string]codec.Schema
 	listed bool
 	// derives has the templates of attributes without a cell, and formulas computes these
@@ -56,13 +56,14 @@ type rule struct {
 	timeAttrs map[string]bool
 	// exclusive reports that a row of this rule belongs to one item.
 	exclusive bool
-	// shared reports that tags distinguish its cells from those of another rule.
+	// shared reports that the rule's columns may hold another item: tags distinguish its cells
+	// from those of another rule, or only a cell determines the key.
 	shared bool
 	// identity has the slots that distinguish the items of a row, for the `i/` cells of the
 	// sidecar.
 	identity []int
-	// version is the variable with the version numbers of an item, whose versions are cells of
-	// the same columns; rowkey.SlotNone without one.
+	// version is the slot of the version number if the rule's items are versions of one another,
+	// in the same columns. Otherwise it is rowkey.SlotNone.
 	version int
 	// latest reports that version 0 is a copy of the highest, and not stored.
 	latest bool
@@ -71,7 +72,7 @@ type rule struct {
 
 	// ttl describes the deletion of its items by garbage collection; nil without it.
 	ttl *timeToLive
-	// sidecar reports that the rule has exceptions in FamilyTypes.
+	// sidecar reports that the rule can store exceptions in FamilyTypes.
 	sidecar bool
 	// barred has the attributes that items of the rule cannot have, with the reason: for
 	// example, they would be in an index that does not expire with them.
@@ -210,7 +211,7 @@ func (c *compiler) names(r *rule, name string) bool {
 	return c.l.key.IsKey(name) || slices.ContainsFunc(r.captures, func(k capture) bool { return k.name == name })
 }
 
-// reference resolves a name in a row or cell template.
+// reference resolves a reference in a row or cell template to its variable and encoder.
 func (c *compiler) reference(r *rule, name, enc string) (int, *rowkey.Encoder, error) {
 	for i, k := range r.captures {
 		if k.name != name {

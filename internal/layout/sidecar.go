@@ -19,7 +19,7 @@ import (
 )
 
 // exception writes the type mark of an attribute: `a/<attr>` in a row of one item, else
-// `c/<family>:<qualifier>`.
+// `c/<family>:<qualifier>`. Without a sidecar it rejects the value, with the expected one.
 func (p *placer) exception(family, name string, qual, mark []byte, v attr.Value, expected string) *maperr.Error {
 	if !p.r.exclusive {
 		return p.cellException(family, qual, name, mark, v, expected)
@@ -49,10 +49,10 @@ func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, ex
 	return nil
 }
 
-// extra keeps a value in the item's `i/` cell.
+// extra stores a value in the item's `i/` cell. Without a sidecar it rejects the value.
 func (p *placer) extra(name string, v attr.Value) *maperr.Error {
 	if !p.r.sidecar {
-		return p.l.fault(maperr.CodeDomain, p.r, p.item, name, fmt.Sprintf("%s has no cell under this rule", codec.Shown(v)), "a value of the put's kind, or a family _t for exceptions")
+		return p.l.fault(maperr.CodeDomain, p.r, p.item, name, fmt.Sprintf("this rule cannot store %s", codec.Shown(v)), "a value of the put's kind, or a family _t for exceptions")
 	}
 	p.keep(name, v)
 	return nil
@@ -164,8 +164,8 @@ func (d *decoder) typeColumn(c lens.Column) error {
 	return nil
 }
 
-// present sets the variables from the captures of a cell i/ of an item; false if the rule does
-// not write such captures.
+// present sets the variables in the qualifier of an `i/` cell, whose last part is captures; false
+// if the rule does not write such captures.
 func (d *decoder) present(captures string, vars []attr.Value) bool {
 	segs, ok := identityJoiner.Split([]byte(captures), max(1, len(d.r.identity)), nil)
 	if !ok || len(d.r.identity) == 0 && captures != "" {

@@ -27,8 +27,8 @@ type Slice struct {
 	width int // of the text; 0: variable
 	// order is the order of the positions relative to the sort key.
 	order lens.Order
-	// own holds the ranges of all items; begins are the offsets of positions in their
-	// qualifiers. The ranges of rest are neither counted nor bounded.
+	// own holds the ranges of all items; begins[i] is the part of the qualifiers in own[i] before
+	// the position. The ranges of rest are neither counted nor bounded.
 	own    []lens.CellRange
 	begins [][]byte
 	rest   []lens.CellRange
@@ -103,8 +103,8 @@ func (s *Slice) meets(o *Slice) bool {
 	})
 }
 
-// add adds the columns of a family with that beginning; false if the columns of another slice
-// overlap without being equal.
+// add adds the columns of a family whose qualifiers begin with begin. It returns false if they
+// overlap with a range of the slice that is not equal.
 func (s *Slice) add(family string, begin []byte) bool {
 	r := lens.Extent{Family: family, Qualifier: begin, Prefix: true}.Cells()
 	for i, o := range s.own {
@@ -158,8 +158,8 @@ func (s *Slice) byQualifier() bool {
 	return order == lens.SameOrder || order == lens.ReversedOrder
 }
 
-// split splits the qualifier of a put: begin is known from the row key, core distinguishes the
-// items, and noTail reports that nothing follows.
+// split splits the qualifier of a put: the row key determines begin, core distinguishes the
+// items, and noTail reports that core is the end. ok is false if core does not determine the key.
 func (s *Slice) split(p *put) (begin []byte, core []rowkey.Part, noTail, ok bool) {
 	parts := p.qual.Parts
 	first, last := -1, -1
@@ -236,7 +236,7 @@ func (s *Slice) byTime() bool {
 	return true
 }
 
-// candidate returns the items that satisfy a condition.
+// candidate returns the plan by the slice's rule for a condition on the sort key, without its spans.
 func (s *Slice) candidate(c attr.KeyRange) candidate {
 	x := candidate{r: s.r, vars: s.vars}
 	if s.r.keys == 2 && s.l.key.Range.Type == attr.S {
@@ -337,8 +337,8 @@ func (s *Slice) Counted(from, before []byte) []lens.CellRange {
 	return ranges
 }
 
-// timesBetween returns the timestamps of the items from one position up to another, which is
-// excluded.
+// timesBetween returns the range of the timestamps of the items from one position up to another,
+// exclusive: at least minMicros, less than maxMicros. 0 means no bound.
 func timesBetween(from, before []byte) (minMicros, maxMicros int64) {
 	if from != nil {
 		maxMicros = positionTime(from) + 1
@@ -360,8 +360,8 @@ func (s *Slice) Uncounted(from, before []byte) []lens.CellRange {
 	return append(slices.Clone(s.rest), marks)
 }
 
-// At returns the position of the item to which a counted cell belongs. It returns false for cells
-// of other ranges.
+// At returns the position of the item to which a counted cell belongs. If positions are in
+// qualifiers, it returns false for cells outside the counted ranges.
 func (s *Slice) At(c Cell) ([]byte, bool) {
 	if s.core == nil {
 		return timePosition(c.Timestamp), true

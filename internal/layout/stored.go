@@ -3,7 +3,7 @@ package layout
 import "github.com/tabletop-emu/tabletop/facade/attr"
 
 // Stored is an item that was read, which decodes attributes on demand. It is immutable and shares
-// the memory of its row. Errors are *Error: E-CORRUPT.
+// the memory of its row. Errors are *maperr.Error: E-CORRUPT.
 type Stored interface {
 	// Get returns a key attribute of the table, or of the index from which the item was read.
 	Get(name string) attr.Value

@@ -20,8 +20,8 @@ import (
 
 const ttlModes = "attribute, one-second or shift(720h)"
 
-// neverMicros is the timestamp of the cells of items that do not expire, under rules whose
-// cells have the expiry: 9999-12-31T23:59:59Z.
+// neverMicros is the timestamp of the cells of items that do not expire, under rules that store
+// the expiry as timestamps: 9999-12-31T23:59:59Z.
 const neverMicros = 253402300799 * 1e6
 
 // maxOverdue is the age of an expiry beyond which an item does not expire.
@@ -35,7 +35,7 @@ type timeToLive struct {
 	mode  string // in the mapping file
 	path  string // of its ttl
 	shift int64  // difference between expiry and timestamp, in microseconds
-	age   int64  // age at which cells are collected
+	age   int64  // age at which cells are collected, in microseconds
 }
 
 // timesToLive compiles source.ttl and the ttl of rules. DynamoDB expires all items of a table
@@ -69,8 +69,8 @@ func (c *compiler) timesToLive() {
 	}
 }
 
-// timeToLive compiles one ttl; nil if the attribute is an ordinary one under it. name is the
-// attribute by which items of the table expire.
+// timeToLive compiles one ttl. It returns nil if the attribute is stored like any other (mode
+// attribute), or after a fault. name is the attribute by which items of the table expire.
 func (c *compiler) timeToLive(ttl *mapfile.TTL, path, name string, schema map[string]codec.Schema) *timeToLive {
 	switch {
 	case ttl == nil:
@@ -147,8 +147,8 @@ func (t *timeToLive) outside(c *compiler, rule int) (puts []int) {
 	return puts
 }
 
-// partly rejects a rule, some of whose cells t does not delete, unless t deletes none of them and
-// is the table's.
+// partly rejects a rule if t does not delete all of its cells. It accepts the rule if t deletes
+// none of them and is the table's. broken reports a rejection.
 func (c *compiler) partly(t *timeToLive, rule int) (broken bool) {
 	r, puts := &c.spec.Rules[rule], t.outside(c, rule)
 	expected := "on the families of all of its puts, or of none"
@@ -204,9 +204,9 @@ func (c *compiler) checkTTL(r *rule, spec *mapfile.Rule, path string) {
 	}
 }
 
-// timestamp returns the timestamp of an item's cells, in microseconds. The second result reports that it
-// determines the attribute, or that the item lacks it. Other values, a time long past or not a
-// time, do not make the item expire.
+// timestamp returns the timestamp of an item's cells, in microseconds. determined reports that it
+// determines the attribute, or that the item lacks it. Other values do not let the item expire:
+// no whole seconds, or a time more than maxOverdue before importMicros.
 func (t *timeToLive) timestamp(item attr.Item, importMicros int64) (micros int64, determined bool) {
 	v := item[t.name]
 	seconds, ok := codec.Integer(v)
@@ -216,7 +216,7 @@ func (t *timeToLive) timestamp(item attr.Item, importMicros int64) (micros int64
 	return seconds*1e6 - t.shift, true
 }
 
-// attribute is the inverse of timestamp; false if the timestamp has no expiry.
+// attribute is the inverse of timestamp; false if the timestamp is not that of an expiry.
 func (t *timeToLive) attribute(micros int64) (attr.Value, bool) {
 	micros += t.shift
 	return attr.Int(micros / 1e6), micros-t.shift != neverMicros && micros%1e6 == 0
@@ -298,7 +298,8 @@ func (m *Mapping) Live(row Row, nowMicros int64) Row {
 	return row
 }
 
-// timedOut keeps the attribute if the timestamps do not determine it.
+// timedOut stores the attribute in the sidecar if the timestamps do not determine it; without a
+// sidecar it rejects the item.
 func (p *placer) timedOut(determined bool) *maperr.Error {
 	t := p.r.ttl
 	if determined {

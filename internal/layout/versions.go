@@ -95,7 +95,7 @@ type VersionProof struct {
 // versions is the state of the proof for the versions of one item.
 type versions struct {
 	rule    *rule
-	key     attr.Item // key of the copy, or of any version without a copy
+	key     attr.Item // key of the copy or, without a copy, of any version
 	highest int64
 	newest  [16]byte // digest of the highest version
 	copied  [16]byte // digest of the copy
@@ -111,7 +111,7 @@ func (m *Mapping) ProveVersions() *VersionProof {
 	return &VersionProof{l: l, items: map[[16]byte]*versions{}}
 }
 
-// Add adds an item. It returns an *Error if no rule matches.
+// Add adds an item. It returns a *maperr.Error if no rule matches.
 func (p *VersionProof) Add(item attr.Item) error {
 	r, vars, bad := p.l.bind(item)
 	if bad != nil {
@@ -144,8 +144,7 @@ func digest(b []byte) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// Finish returns the first fault in the order of keys, or nil. It is an *Error:
-// E-VERSION.
+// Finish returns the first fault in the order of keys, or nil. It is a *maperr.Error: E-VERSION.
 func (p *VersionProof) Finish() error {
 	var first *maperr.Error
 	for _, v := range p.items {
@@ -179,7 +178,8 @@ func compareKeys(key attr.KeySchema, a, b attr.Item) int {
 	return cmp.Or(c[0], c[1])
 }
 
-// versions finds the rules whose items are versions of one another.
+// versions sets version and versioned if the rule's items are versions of one another, and checks
+// latest.
 func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 	for _, p := range r.puts {
 		if c := p.timeSlot - rowkey.FirstCapture; p.byTime && (r.captures[c].enc.Version || r.captures[c].alone) {

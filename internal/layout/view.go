@@ -67,7 +67,8 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key attr.KeySchema, path strin
 	}
 }
 
-// viewColumn returns the expression for an attribute: its only column.
+// viewColumn returns the expression for an attribute: its only column. It rejects the view, and
+// returns "", if the attribute has another form.
 func (c *compiler) viewColumn(l *rules, name, path string) string {
 	expr := ""
 	for _, r := range l.rules {

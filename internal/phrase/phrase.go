@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Clip shortens a text for a line of a report.
+// Clip shortens a text to at most 200 bytes, for a line of a report.
 func Clip(s string) string { return ClipTo(s, 200) }
 
 // Column returns the form in which reports show a qualifier.
@@ -34,7 +34,7 @@ func ClipTo(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// ClipHex returns a text in hexadecimal, shortened to at most n digits.
+// ClipHex returns b in hexadecimal, shortened to at most n digits.
 func ClipHex(b []byte, n int) string {
 	return ClipTo(hex.EncodeToString(b[:min(len(b), n)]), n)
 }

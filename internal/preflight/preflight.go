@@ -119,7 +119,8 @@ func (c *checker) found(check string, level Level, format string, args ...any) {
 	c.findings = append(c.findings, Finding{check, level, fmt.Sprintf(format, args...)})
 }
 
-// timed returns the context of a call. The caller must cancel it.
+// timed returns the context of a call that has the routing parameter param with the value name,
+// and the configured deadline. The caller must cancel it.
 func (c *checker) timed(param, name string) (context.Context, context.CancelFunc) {
 	ctx := metadata.AppendToOutgoingContext(c.ctx, "x-goog-request-params", param+"="+strings.ReplaceAll(name, "/", "%2F"))
 	if c.Deadline <= 0 {

@@ -1,4 +1,5 @@
-// Package sqlclient runs SQL queries on a Bigtable, and writes types and values as statements do.
+// Package sqlclient runs SQL queries on a Bigtable. It converts Go values to parameters, and rows to text, JSON
+// or Go values.
 package sqlclient
 
 import (
@@ -17,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Query is a query with its parameters. Instance is its full name.
+// Query is a query with its parameters. Instance is the full name of the instance.
 type Query struct {
 	Instance, AppProfile, Text string
 	Params, ViewParams         map[string]*btpb.Value // with their types
@@ -27,6 +28,8 @@ type Query struct {
 type Rows struct {
 	// Columns are the columns of each row.
 	Columns []*btpb.ColumnMetadata
+	// Prepared is the token of the prepared query.
+	Prepared []byte
 
 	stream btpb.Bigtable_ExecuteQueryClient
 	cancel context.CancelFunc
@@ -35,7 +38,7 @@ type Rows struct {
 	ended  bool
 }
 
-// Run prepares a query and starts it. The caller closes the result.
+// Run prepares a query and starts it. The caller must close the result.
 func Run(ctx context.Context, conn grpc.ClientConnInterface, q Query) (*Rows, error) {
 	ctx = metadata.AppendToOutgoingContext(ctx, "x-goog-request-params", "name="+q.Instance+"&app_profile_id="+q.AppProfile)
 	ctx, cancel := context.WithCancel(ctx)
@@ -70,7 +73,7 @@ func run(ctx context.Context, client btpb.BigtableClient, q Query) (*Rows, error
 		if err != nil {
 			return nil, err
 		}
-		r := &Rows{Columns: prepared.GetMetadata().GetProtoSchema().GetColumns(), stream: stream}
+		r := &Rows{Columns: prepared.GetMetadata().GetProtoSchema().GetColumns(), Prepared: prepared.GetPreparedQuery(), stream: stream}
 		if err = r.fill(); expired(err) && try < maxPrepares {
 			continue
 		}
@@ -98,7 +101,7 @@ func expired(err error) bool {
 // castagnoli is the table of the checksums of batches.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// fill receives until there are rows, or io.EOF.
+// fill receives until a row is available. It returns io.EOF after the last row.
 func (r *Rows) fill() error {
 	for len(r.values) == 0 {
 		if r.ended {
@@ -135,7 +138,7 @@ func (r *Rows) fill() error {
 	return nil
 }
 
-// All yields the rows; or an error, and then nothing more.
+// All yields the rows. After an error it yields nothing more.
 func (r *Rows) All() iter.Seq2[[]*btpb.Value, error] {
 	return func(yield func([]*btpb.Value, error) bool) {
 		for {

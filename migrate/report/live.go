@@ -10,8 +10,8 @@ import (
 // Live is the comparison of a table that a follower writes with its live source, or with an export
 // that is older.
 type Live struct {
-	// Each key was compared at a time from From to To. Writes of the source before To are applied,
-	// as Rule shows: "header" of Tabletop's endpoint, or "answers" for others.
+	// Each key was compared at a time from From to To, by the clock of the source. For a difference, all writes
+	// before that time were applied, as Rule shows: "header" of Tabletop's endpoint, or "answers" for others.
 	From     time.Time `json:"from"`
 	To       time.Time `json:"to"`
 	Rule     string    `json:"rule"`

@@ -48,7 +48,8 @@ func (r *convertedLines) next() (err error) {
 	return nil
 }
 
-// ionError returns the fault of a line of Ion text, or nil for other text.
+// ionError parses a line that begins with the version marker of Ion, and returns its error. It
+// returns nil for other text.
 func ionError(text []byte) error {
 	if !bytes.HasPrefix(text, []byte(ionVersion)) {
 		return nil

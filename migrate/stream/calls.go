@@ -46,8 +46,11 @@ func codeOf(err error) string {
 func isCode(err error, code string) bool { return err != nil && codeOf(err) == code }
 
 // isTransient reports whether a repeated call may succeed. Errors without a code are those of
-// the network.
+// the network, unless they are about an answer.
 func isTransient(err error) bool {
+	if _, described := errors.AsType[*Error](err); described {
+		return false
+	}
 	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.Response != nil {
 		if status := answer.HTTPStatusCode(); status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
 			return true
@@ -63,7 +66,7 @@ func (s *Stream) callError(shard string, err error) error {
 		return s.fail(Unanswered, shard, err, "the source does not answer; check the endpoint, and start again")
 	}
 	return s.fail(Refused, shard, err, "the source refuses a call; check the credentials and their permissions "+
-		"(DescribeTable, DescribeStream, GetShardIterator, GetRecords; Scan and GetItem for a verification)")
+		"(DescribeTable, DescribeStream, GetShardIterator, GetRecords; Scan and BatchGetItem for a verification)")
 }
 
 // repeat makes a call until it succeeds or fails permanently. throttled may be nil.

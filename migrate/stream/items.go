@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,7 +20,7 @@ import (
 // ItemClient is the part of a client of DynamoDB that reads items.
 type ItemClient interface {
 	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
-	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
 }
 
 // Items reads the current items of a table, and repeats calls as a [Stream] does.
@@ -76,26 +77,73 @@ type Page struct {
 	At time.Time
 }
 
-// Get reads an item, consistently; nil if it does not exist. at is the time of the answer, as
-// [Page] has it.
-func (r *Items) Get(ctx context.Context, key attr.Item) (item attr.Item, at time.Time, err error) {
-	in := dynamodb.GetItemInput{TableName: aws.String(r.s.opts.Table), ConsistentRead: aws.Bool(true), Key: map[string]types.AttributeValue{}}
-	for name, v := range key {
-		in.Key[name] = keyValue(v)
+// maxKeys is the number of keys of a BatchGetItem.
+const maxKeys = 100
+
+// Get reads the items of keys, each consistently; nil for those that do not exist. at is the time of the last
+// answer, as [Page] has it. A key is read after the call of Get, and items may be of different moments.
+func (r *Items) Get(ctx context.Context, keys ...attr.Item) (items []attr.Item, at time.Time, err error) {
+	items = make([]attr.Item, len(keys))
+	places := make(map[string][]int, len(keys)) // by key: a batch must not have one twice
+	var asked []map[string]types.AttributeValue
+	for i, key := range keys {
+		name := string(attr.AppendItemJSON(nil, key))
+		if places[name] == nil {
+			of := make(map[string]types.AttributeValue, len(key))
+			for name, v := range key {
+				of[name] = keyValue(v)
+			}
+			asked = append(asked, of)
+		}
+		places[name] = append(places[name], i)
 	}
+	for len(asked) > 0 {
+		n := min(len(asked), maxKeys)
+		left, last, err := r.batch(ctx, asked[:n], func(item attr.Item) bool {
+			key := make(attr.Item, len(keys[0]))
+			for name := range keys[0] {
+				key[name] = item[name]
+			}
+			at := places[string(attr.AppendItemJSON(nil, key))]
+			for _, i := range at {
+				items[i] = item
+			}
+			return len(at) > 0
+		})
+		if err != nil {
+			return nil, at, err
+		}
+		if asked = append(left, asked[n:]...); last.After(at) {
+			at = last
+		}
+	}
+	return items, at, nil
+}
+
+// batch reads items. It returns the keys that the source left for another call.
+func (r *Items) batch(ctx context.Context, keys []map[string]types.AttributeValue, yield func(attr.Item) bool) (left []map[string]types.AttributeValue, at time.Time, err error) {
+	table := r.s.opts.Table
+	in := dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{table: {Keys: keys, ConsistentRead: aws.Bool(true)}}}
 	err = r.call(ctx, func(ctx context.Context) (middleware.Metadata, error) {
-		out, err := r.client.GetItem(ctx, &in)
+		out, err := r.client.BatchGetItem(ctx, &in)
 		if err != nil {
 			return middleware.Metadata{}, err
 		}
-		if item = nil; len(out.Item) > 0 {
-			if item, err = ItemOf(out.Item); err != nil {
-				err = r.s.fail(BadRecord, "", err, "an item cannot be read")
+		if left = out.UnprocessedKeys[table].Keys; len(left) == len(keys) { // it is throttled
+			return middleware.Metadata{}, &types.ProvisionedThroughputExceededException{Message: aws.String("no key was processed")}
+		}
+		for _, of := range out.Responses[table] {
+			item, err := ItemOf(of)
+			if err != nil {
+				return out.ResultMetadata, r.s.fail(BadRecord, "", err, "an item cannot be read")
+			}
+			if !yield(item) {
+				return out.ResultMetadata, r.s.fail(BadRecord, "", nil, "the source answered with an item that was not asked for: its key is not that of the table")
 			}
 		}
-		return out.ResultMetadata, err
+		return out.ResultMetadata, nil
 	}, &at)
-	return item, at, err
+	return slices.Clone(left), at, err
 }
 
 // call makes a call until it succeeds, and sets the time of its answer.

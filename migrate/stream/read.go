@@ -173,7 +173,8 @@ type reply struct {
 	below   string // the watermark of Tabletop's endpoint, or ""
 }
 
-// getRecords reads the next records of a shard, with answerBytes of the memory in flight.
+// getRecords reads the next records of a shard. It acquires answerBytes of s.inFlight, which the
+// caller releases; it releases them itself if the call fails.
 func (s *Stream) getRecords(ctx context.Context, sh *shard, iterator *string) (r reply, err error) {
 	err = s.repeat(ctx, sh.id, s.throttled(sh), func() error {
 		if err := s.inFlight.Acquire(ctx, min(answerBytes, s.opts.MaxBytes)); err != nil {

@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { CreateTableCommand, DynamoDBClient, GetItemCommand, ListTablesCommand, PutItemCommand } from '@aws-sdk/client-dynamodb'
 import { Bigtable } from '@google-cloud/bigtable'
-import { Control, Tabletop } from '../../../clients/javascript/tabletop.mjs'
+import { all, Control, Tabletop } from '../../../clients/javascript/tabletop.mjs'
 
 const control = new Control() // it finds the server by the environment
 const ddb = new DynamoDBClient({})
@@ -10,11 +10,6 @@ const create = client => client.send(new CreateTableCommand({
   TableName: 'orders', BillingMode: 'PAY_PER_REQUEST',
   KeySchema: [{ AttributeName: 'id', KeyType: 'HASH' }], AttributeDefinitions: [{ AttributeName: 'id', AttributeType: 'S' }],
 }))
-const all = async pages => {
-  const out = []
-  for await (const each of pages) out.push(each)
-  return out
-}
 
 beforeAll(() => writeFile(process.env.FOUND, control.url)) // run.mjs checks its end
 beforeEach(async () => {

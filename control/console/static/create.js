@@ -1,5 +1,5 @@
 // The forms that create a table, and that import items from a file.
-import { h, fill, dialog, errorBox, number, counted, plain, notify } from './dom.js';
+import { h, fill, dialog, footer, errorBox, number, counted, plain, notify } from './dom.js';
 import { dynamo, part, post } from './api.js';
 import { escapes, unescapedText } from './bytes.js';
 
@@ -37,7 +37,7 @@ function form(title, label, act, ...fields) {
       await act();
       d.close();
     } catch (err) { fill(wrong, errorBox(err)); } finally { send.disabled = false; }
-  } }, fields, h('div', { class: 'bar' }, send), wrong));
+  } }, fields, wrong, footer('Cancel', send)));
   d.querySelector('input, select')?.focus();
 }
 

@@ -143,6 +143,9 @@ export function copier(label, text, name) {
   }, { 'aria-label': name });
 }
 
+/** lineShown returns an element with lines for a shell or a program, and a button that copies them. */
+export const lineShown = (line, copied = line) => h('div', { class: 'bar one' }, h('pre', {}, line), copier('Copy', copied));
+
 /** save offers a text to the user as a file. */
 export function save(name, text) {
   const url = URL.createObjectURL(new Blob([text], { type: 'application/octet-stream' }));
@@ -150,21 +153,27 @@ export function save(name, text) {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-/** dialog opens a modal dialog, and returns it. */
+/** footer returns the last line of a dialog: a button that closes it, and its actions. */
+export const footer = (close, ...actions) => h('div', { class: 'bar foot' }, h('button', { type: 'button', onclick: (e) => e.target.closest('dialog').close() }, close), actions);
+
+/** dialog opens a modal dialog, and returns it. Children without a footer get one that closes it. */
 export function dialog(title, ...children) {
-  const d = h('dialog', { 'aria-label': title }, h('h1', {}, title), children,
-    h('div', { class: 'bar' }, h('button', { type: 'button', onclick: () => d.close() }, 'Close')));
+  const d = h('dialog', { 'aria-label': title }, h('h1', {}, title), children);
+  if (!d.querySelector('.foot')) d.append(footer('Close'));
   d.addEventListener('close', () => d.remove());
   document.body.append(d);
   d.showModal();
   return d;
 }
 
+/** codeDialog shows the code of several clients: [client, code]. */
+export const codeDialog = (title, codes) => dialog(title, codes.map(([client, code]) => [h('div', { class: 'bar' }, h('b', {}, client), copier('Copy', code, `Copy the line for ${client}`)), h('pre', { class: 'data' }, code)]));
+
 /** confirmed asks before an action that cannot be undone. */
 export function confirmed(question, label) {
   return new Promise((resolve) => {
     let yes = false;
-    const d = dialog(question, h('div', { class: 'bar' }, h('button', { type: 'button', class: 'danger', onclick: () => { yes = true; d.close(); } }, label)));
+    const d = dialog(question, footer('Cancel', h('button', { type: 'button', class: 'danger', onclick: () => { yes = true; d.close(); } }, label)));
     d.addEventListener('close', () => resolve(yes));
   });
 }

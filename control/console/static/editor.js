@@ -70,6 +70,7 @@ async function complete({ state, pos, explicit }) {
 }
 
 const languages = {
+  sql: () => [EditorView.lineWrapping],
   json: () => [json(), EditorView.lineWrapping, linter(mistake, { delay: 200 })],
   yaml: () => [yaml(), autocompletion({ override: [complete], icons: false, activateOnCompletion: (c) => c.type === 'property' })],
 };
@@ -131,8 +132,9 @@ export function mount(area, language) {
     const { doc } = view.state;
     view.dispatch(setDiagnostics(view.state, list.filter((m) => m.line > 0 && m.line <= doc.lines).map((m) => {
       const line = doc.line(m.line), from = Math.min(line.from + Math.max(0, (m.column ?? 1) - 1), line.to);
-      const node = syntaxTree(view.state).resolveInner(from, 1);
-      const to = node.from === from && node.to > from ? Math.min(node.to, line.to) : line.to;
+      const tree = syntaxTree(view.state), node = tree.resolveInner(from, 1);
+      const word = !tree.length && view.state.wordAt(from); // SQL has no tree
+      const to = word ? word.to : node.from === from && node.to > from ? Math.min(node.to, line.to) : line.to;
       return { from, to, severity: severity[m.level] ?? 'info', message: m.text };
     })));
   };

@@ -1,4 +1,4 @@
-// Fields of JSON and YAML: a textarea, which becomes an editor when it is first visible.
+// Fields of JSON, YAML and SQL: a textarea, which becomes an editor when it is first visible.
 import { h } from './dom.js';
 
 /** offsetOf returns the offset of a line and column, both from 1, and the end of the line. */

@@ -1,5 +1,5 @@
 // The tables into which live DynamoDB tables are followed: phase, lag, dead letters, the next command.
-import { h, fill, copier, counted, errorBox, number, plain, shown } from './dom.js';
+import { h, fill, counted, lineShown, errorBox, number, plain, shown } from './dom.js';
 import { get, live } from './api.js';
 import { serverTime } from './app.js';
 import { at, clockOf, ticksOf } from './axis.js';
@@ -10,7 +10,7 @@ const hour = 3600;
 const target = (info) => `--target ${info.bigtable || 'HOST:PORT'}`;
 /** placeOf returns the flags that name the instance of a table. */
 const placeOf = (t, info) => target(info) + (t.project === info.project ? '' : ` --project ${t.project}`) + (t.instance === info.instance ? '' : ` --instance ${t.instance}`);
-const command = (line) => h('div', { class: 'bar one' }, h('pre', {}, line), copier('Copy', line.replace(/^.*: (?=tabletop )/, '')));
+const command = (line) => lineShown(line, line.replace(/^.*: (?=tabletop )/, ''));
 const secondsOf = (time) => new Date(time) / 1000;
 
 /** lagText returns a lag in milliseconds; negative if it is unknown. */
@@ -24,7 +24,7 @@ export function windowOf({ from, stepSeconds: step, milliseconds }, now) {
   return { start, end, step, lags, peak: Math.max(0, ...lags) };
 }
 
-/** chart returns the lag of the last hour: an element, and a function that draws a table anew. */
+/** chart returns the lag of the last hour: an element, and a function that draws a table again. */
 function chart(name) {
   const canvas = h('canvas', { role: 'img', tabindex: 0, height: 96 }), top = h('span'), times = h('div', { class: 'axis soft mono' });
   const tip = h('p', { class: 'soft', 'aria-live': 'polite' });
@@ -144,7 +144,7 @@ export async function show(main, { info, signal }) {
         cards.clear();
         for (const t of tables) cards.set(idOf(t), card(t, info));
         fill(body, tables.length ? [...cards.values()].map((c) => c.el) : h('details', {}, h('summary', {}, 'No live DynamoDB table is followed into this server: how to begin'),
-          h('p', { class: 'soft' }, 'Load an export, then let the later changes of the table follow. Here are then its lag, its dead letters and the next command.'),
+          h('p', { class: 'soft' }, 'Load an export, then let the later changes of the table follow. This page then shows its lag, dead letters and next command.'),
           command(`tabletop migrate load EXPORT --mapping mapping.yaml ${target(info)}`), command(`tabletop migrate follow TABLE ${target(info)}`)));
       }
       followed = tables.length > 0;

@@ -6,10 +6,12 @@ const least = 48, most = 1200, fits = 320; // pixels
 /**
  * grid returns a table: columns are [name, label for its head], rows are elements tr with a cell for each column. widths
  * keeps the widths of columns between two grids, by name; text(name) returns the texts of a column, which decide its first width.
+ * The first columns, kept in number, stay visible when the table is scrolled. A click on a head calls sort(name);
+ * sorted(name) returns 1, -1 or 0.
  */
-export function grid(columns, rows, widths, text) {
+export function grid(columns, rows, widths, text, { kept, sort, sorted }) {
   const cols = columns.map(() => h('col'));
-  const table = h('table', { class: 'grid' });
+  const table = h('table', { class: `grid keep${kept}` });
   const canvas = document.createElement('canvas').getContext('2d');
   const fit = (name, limit) => {
     const size = (what, font) => { canvas.font = font; return canvas.measureText(what).width; };
@@ -22,6 +24,7 @@ export function grid(columns, rows, widths, text) {
     cols[i].style.width = widths.get(name) + 'px';
     grips[i]?.setAttribute('aria-valuenow', widths.get(name));
     table.style.width = columns.reduce((sum, [n]) => sum + widths.get(n), 0) + 'px';
+    for (let n = 1; n < kept; n++) table.style.setProperty(`--left${n}`, columns.slice(0, n).reduce((sum, [c]) => sum + (widths.get(c) ?? 0), 0) + 'px');
   };
   const grips = columns.map(([name, label], i) => {
     if (!label) return undefined;
@@ -45,7 +48,8 @@ export function grid(columns, rows, widths, text) {
   });
   for (const [name, label] of columns) if (!widths.has(name)) widths.set(name, label ? fit(name, fits) : 40);
   columns.forEach(([name], i) => apply(i, widths.get(name)));
-  table.append(h('colgroup', {}, cols), h('thead', {}, h('tr', {}, columns.map(([, label], i) => label
-    ? h('th', { scope: 'col', title: exact(label) }, exact(label), grips[i]) : h('td')))), h('tbody', {}, rows));
+  table.append(h('colgroup', {}, cols), h('thead', {}, h('tr', {}, columns.map(([name, label], i) => label
+    ? h('th', { scope: 'col', title: exact(label), 'aria-sort': { 1: 'ascending', '-1': 'descending' }[sorted(name)] },
+      h('button', { type: 'button', class: 'head', onclick: () => sort(name) }, exact(label), { 1: ' ▴', '-1': ' ▾' }[sorted(name)]), grips[i]) : h('td')))), h('tbody', {}, rows));
   return table;
 }

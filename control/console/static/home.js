@@ -91,6 +91,17 @@ function beginnings(info, tables, go, again) {
     info.dynamodb && card('Import a file', 'Items as JSON lines, into a table of DynamoDB that is created with them.', button('Import a file…', () => importFile(tables.dynamodb, go))));
 }
 
+/** looks returns cards with the pages of the demo that show most. Its tables may have been deleted since. */
+function looks(info, tables) {
+  const at = (id, path) => tables.filter((t) => t.instance === info.instance && t.table === id).map((t) => path(t, info))[0];
+  const cards = info.demoLoaded ? [
+    [at('videos', rowsPath), 'An item beside its cells', 'Point at an attribute to highlight its cells in the row, or at a cell to highlight its attributes.'],
+    ['/requests', 'Requests, and the Bigtable calls they became', 'The demo ran the access patterns of its fixtures. Open a request to see its calls.'],
+    [at('events', keysPath), 'A hot row', 'One row of Events takes most of its writes; the heat map marks the row.'],
+  ].filter(([href]) => href) : [];
+  return cards.length === 3 && [h('h2', {}, 'Look first'), h('div', { class: 'cards', 'data-looks': '' }, cards.map(([href, title, text]) => h('section', { class: 'card' }, h('h3', {}, h('a', { href }, title)), h('p', { class: 'soft' }, text))))];
+}
+
 async function draw(main, { info, again, go }) {
   const [tables, now] = await Promise.all([get('tables?describe=true'), traffic(info)]);
   const own = tables.bigtable.filter((t) => t.own);
@@ -100,8 +111,8 @@ async function draw(main, { info, again, go }) {
     button('Continue', async () => { await post('resume'); notify('The test continues; this server ends with it.'); }, { class: 'primary' })) : '', ...banners(info), now);
   if (empty) main.append(h('h2', {}, 'There are no tables yet'), beginnings(info, tables, go, again));
   main.append(addresses(info, empty));
-  if (!empty) main.append(h('h2', {}, 'Tables'), tableList(tables, shownTables, own, info, go));
-  main.append(h('h2', {}, 'Danger zone'), h('div', { class: 'bar' }, button('Reset…', async () => {
+  if (empty) return; // there is nothing to reset either
+  main.append(...[looks(info, shownTables) || []].flat(), h('h2', {}, 'Tables'), tableList(tables, shownTables, own, info, go), h('h2', {}, 'Danger zone'), h('div', { class: 'bar' }, button('Reset…', async () => {
     if (!await confirmed('Remove all tables of both endpoints, and all faults?', 'Remove everything')) return;
     await post('reset');
     notify('Everything was removed.');

@@ -1,12 +1,12 @@
 // Items of a DynamoDB table: scan, query and get, and edits with their effects.
-import { h, fill, exact, jsonText, shown, marked, plain, errorBox, button, dialog, confirmed, save, notify, number, counted } from './dom.js';
+import { h, fill, exact, jsonText, shown, marked, plain, errorBox, button, dialog, footer, confirmed, save, notify, number, counted } from './dom.js';
 import { dynamo, get, part, post, query } from './api.js';
 import { escapes, unescapedText } from './bytes.js';
 import { cellsShown, keyShown } from './changes.js';
 import { importFile } from './create.js';
 import { codeField } from './field.js';
 import { grid } from './grid.js';
-import { typeOf, valueShown, valueText } from './items.js';
+import { compared, ordered, typeOf, valueShown, valueText } from './items.js';
 import { callsPath, itemHistoryPath, itemRowPath, streamsPath, tabs } from './paths.js';
 import { callShown } from './requests.js';
 
@@ -40,22 +40,32 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   const under = tables.bigtable.find((b) => b.dynamodb?.includes(name));
   const types = Object.fromEntries(t.AttributeDefinitions.map((a) => [a.AttributeName, a.AttributeType]));
   const indexes = [...(t.GlobalSecondaryIndexes ?? []), ...(t.LocalSecondaryIndexes ?? [])];
-  const keyOf = (item) => Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, item[k.AttributeName]]));
+  const keyNames = t.KeySchema.map((k) => k.AttributeName);
+  const keyOf = (item) => Object.fromEntries(keyNames.map((a) => [a, item[a]]));
 
   const index = h('select', { 'aria-label': 'Table or index' }, h('option', { value: '' }, 'the table'), indexes.map((i) => h('option', { value: i.IndexName }, plain(i.IndexName))));
   const hash = h('input', { class: 'mono', 'aria-label': 'Partition key', title: escapes });
   const sortOp = select('Comparison of the sort key', ofKeys, '=');
   const sort = h('input', { class: 'mono', 'aria-label': 'Sort key', title: escapes });
-  const attribute = h('input', { class: 'mono', placeholder: 'attribute', 'aria-label': 'Attribute of the filter', title: escapes, size: 14 });
-  const filterOp = select('Comparison of the filter', comparisons, '=');
-  const filterType = select('Type of the filter', ['S', 'N', 'B', 'BOOL', 'NULL'], 'S');
-  const filterValue = h('input', { class: 'mono', placeholder: 'value, a..b for between', 'aria-label': 'Value of the filter', title: escapes, size: 26 });
+  const filters = []; // conditions, all of which must hold
+  const filterList = h('div');
+  function addFilter() {
+    const attribute = h('input', { class: 'mono', placeholder: 'attribute', 'aria-label': 'Attribute of the filter', title: escapes, size: 14 });
+    const op = select('Comparison of the filter', comparisons, '='), type = select('Type of the filter', ['S', 'N', 'B', 'BOOL', 'NULL'], 'S');
+    const value = h('input', { class: 'mono', placeholder: 'value, a..b for between', 'aria-label': 'Value of the filter', title: escapes, size: 26 });
+    filterList.append(h('div', { class: 'bar' }, h('label', {}, filters.length ? 'and' : 'filter', attribute), op, type, value));
+    filters.push({ attribute, op, type, value });
+  }
+  addFilter();
+  const filtered = () => filters.filter((f) => f.attribute.value);
   const limit = h('input', { type: 'number', min: 1, max: 1000, value: 100, 'aria-label': 'Items a page' });
   const backward = h('input', { type: 'checkbox' });
   const said = h('small', { 'aria-live': 'polite' });
+  const inQuery = h('a', { hidden: true }, 'Open in Query');
   const results = h('div'), calls = h('div'), widths = new Map();
   const nextPage = h('button', { type: 'button', disabled: true, onclick: () => { nextPage.disabled = true; starts.push(next); run(); } }, 'Next page');
   let items = [], starts = [], next, selected = new Set();
+  let order; // the column by which this page is sorted, and 1, or -1 for the greatest first
 
   const schema = () => indexes.find((i) => i.IndexName === index.value)?.KeySchema ?? t.KeySchema;
   const sortOps = h('span', { class: 'bar' }, sortOp, sort);
@@ -77,7 +87,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
       if (s && sort.value) r.KeyConditionExpression += ' AND ' + condition('s', s.AttributeName, sortOp.value, types[s.AttributeName], sort.value, names, values);
       if (backward.checked) r.ScanIndexForward = false;
     }
-    if (attribute.value) r.FilterExpression = condition('f', unescapedText(attribute.value), filterOp.value, filterType.value, filterValue.value, names, values);
+    if (filtered().length) r.FilterExpression = filtered().map((f, n) => condition('f' + n + '_', unescapedText(f.attribute.value), f.op.value, f.type.value, f.value.value, names, values)).join(' AND ');
     if (Object.keys(names).length) r.ExpressionAttributeNames = names;
     if (Object.keys(values).length) r.ExpressionAttributeValues = values;
     return r;
@@ -86,11 +96,13 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   async function run() {
     try {
       const operation = hash.value ? 'Query' : 'Scan';
-      const answer = await dynamo(operation, request());
+      const asked = request(), answer = await dynamo(operation, asked);
       if (signal.aborted) return;
       items = answer.response.Items;
       next = answer.response.LastEvaluatedKey;
       selected = new Set();
+      inQuery.setAttribute('href', '/query' + query({ op: operation, request: JSON.stringify(asked) }));
+      inQuery.hidden = false;
       said.textContent = `${operation}: ${counted(answer.response.Count, 'item')} of ${number(answer.response.ScannedCount)} read, ${answer.response.ConsumedCapacity?.CapacityUnits ?? 0} RCU, page ${starts.length + 1}${next ? ', and more' : ''}`;
       fill(calls, answer.calls?.length > 0 && h('details', { class: 'calls' }, h('summary', {}, `As Bigtable: ${counted(answer.calls.length, 'call')}`), answer.calls.map(callShown)));
       draw();
@@ -100,16 +112,14 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   function draw() {
     if (!items.length) {
       fill(acts);
-      fill(results, h('div', { class: 'note' }, starts.length || hash.value || attribute.value ? 'No item matches. A page of a scan with a filter may be empty although later pages have items.' : ['The table has no items. “New item…” puts one, or from a shell:',
+      fill(results, h('div', { class: 'note' }, starts.length || hash.value || filtered().length ? 'No item matches. A page of a scan with a filter may be empty although later pages have items.' : ['The table has no items. “New item…” puts one, or from a shell:',
         h('pre', {}, `tabletop ctl put ${plain(name)} '${JSON.stringify(Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: types[k.AttributeName] === 'N' ? '1' : 'a' }])))}'`)]));
       return;
     }
     // The columns cover all items of the page: the key first.
-    const keyNames = t.KeySchema.map((k) => k.AttributeName);
-    const seen = new Set(keyNames);
-    for (const item of items) for (const a of Object.keys(item)) seen.add(a);
+    const seen = ordered(Object.fromEntries(items.flatMap(Object.entries)), keyNames);
     const most = 60;
-    const columns = [...seen].slice(0, most);
+    const columns = seen.slice(0, most).map(([a]) => a);
     const bulk = button('Delete selected…', async () => {
       if (!await confirmed(`Delete ${counted(selected.size, 'item')}?`, 'Delete them')) return;
       for (const item of selected) await dynamo('DeleteItem', { TableName: name, Key: keyOf(item) });
@@ -127,16 +137,24 @@ export async function show(main, { args: [name], info, params, signal, go }) {
       marked(el, text.slice(0, 300));
       return el;
     };
-    fill(results, seen.size > most && h('p', {}, h('small', {}, `${number(seen.size)} attributes; ${most} are columns. An opened item has all.`)),
-      h('div', { class: 'scroll' }, grid([['', ''], ...columns.map((c) => [' ' + c, c])], items.map((item) =>
+    const by = (a) => (x, y) => !x[a] || !y[a] ? !x[a] - !y[a] : order.sign * compared(x[a], y[a]);
+    const listed = order && columns.includes(order.name) ? items.toSorted(by(order.name)) : items;
+    const sort = (column) => {
+      const name = column.slice(1);
+      order = { name, sign: order?.name === name ? -order.sign : 1 };
+      draw();
+    };
+    const sorted = (column) => order?.name === column.slice(1) ? order.sign : 0;
+    fill(results, seen.length > most && h('p', {}, h('small', {}, `${number(seen.length)} attributes; ${most} are columns. An opened item has all.`)),
+      h('div', { class: 'scroll' }, grid([['', ''], ...columns.map((c) => [' ' + c, c])], listed.map((item) =>
         h('tr', { tabindex: 0, 'aria-label': `Edit ${keyText(item)}`, onclick: () => edit(item), onkeydown: (e) => { if (e.key === 'Enter' && e.target === e.currentTarget) edit(item); } }, h('td', {}, box(item)),
-          columns.map((c) => item[c] ? cell(item[c]) : h('td')))), widths, (c) => items.map((item) => item[c.slice(1)]).filter(Boolean).map((v) => typeOf(v) + ' ' + valueText(v).slice(0, 120)))));
+          columns.map((c) => item[c] ? cell(item[c]) : h('td')))), widths, (c) => items.map((item) => item[c.slice(1)]).filter(Boolean).map((v) => typeOf(v) + ' ' + valueText(v).slice(0, 120)), { kept: 1 + keyNames.length, sort, sorted })));
   }
 
   const keyText = (item) => Object.values(keyOf(item)).map(valueText).join(' ').slice(0, 200);
 
   function edit(item) {
-    const area = h('textarea', { rows: 16, 'aria-label': 'The item in the JSON of DynamoDB', value: jsonText(item ?? Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: '' }])), 2) });
+    const area = h('textarea', { rows: 16, 'aria-label': 'The item in the JSON of DynamoDB', value: jsonText(item ? Object.fromEntries(ordered(item, keyNames)) : Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: '' }])), 2) });
     const diff = h('div'), cells = h('div', { 'data-edit': '' }), wrong = h('div');
     // asked identifies the request of the shown cells: a late answer belongs to another one.
     let asked;
@@ -147,12 +165,12 @@ export async function show(main, { args: [name], info, params, signal, go }) {
         const answer = await post(`items/${part(name)}/preview`, request);
         if (asked !== mine) return;
         if (answer.refused) fill(cells, h('div', { class: 'note warn' }, plain(answer.refused)));
-        else fill(cells, h('p', { class: 'mono' }, keyShown(answer)), answer.before || answer.after ? h('table', {}, h('tbody', {}, cellsShown(answer))) : h('small', {}, 'No cell changes.'),
+        else fill(cells, h('p', { class: 'mono' }, keyShown(answer)), answer.before || answer.after ? h('table', {}, h('tbody', {}, cellsShown(answer))) : h('small', {}, 'No cell changes. '),
           h('small', {}, answer.kept > 0 && answer.kept === 1 ? '1 cell is unchanged. ' : `${number(answer.kept)} cells are unchanged. `, answer.more > 0 && `${number(answer.more)} more are not shown. `));
       } catch (err) { if (asked === mine) fill(cells, errorBox(err)); }
     }
     function changes() {
-      try { now = JSON.parse(area.value); } catch (err) { now = asked = undefined; fill(cells); fill(diff, h('span', { class: 'bad' }, plain(err.message))); return; }
+      try { now = JSON.parse(area.value); } catch (err) { now = asked = undefined; put.disabled = true; fill(cells); fill(diff, h('span', { class: 'bad' }, plain(err.message))); return; }
       const was = item ?? {};
       const lines = [];
       for (const a of new Set([...Object.keys(was), ...Object.keys(now)])) {
@@ -161,6 +179,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
         if (x) lines.push(h('div', { class: 'bad mono' }, '- ', exact(a), ': ', shown(x, 300)));
         if (y) lines.push(h('div', { class: 'ok mono' }, '+ ', exact(a), ': ', shown(y, 300)));
       }
+      put.disabled = !lines.length;
       fill(diff, lines.length ? lines : h('small', {}, 'Nothing is changed.'));
       cellsOf({ put: now });
     }
@@ -168,40 +187,41 @@ export async function show(main, { args: [name], info, params, signal, go }) {
     const act = async (what) => {
       try { await what(); d.close(); run(); } catch (err) { fill(wrong, errorBox(err)); }
     };
+    const put = button('Put', async () => { await act(() => dynamo('PutItem', { TableName: name, Item: now })); }, { class: 'primary' });
     const past = item && h('a', { href: itemHistoryPath(name, keyOf(item)) }, 'Its history');
     const places = h('div', { class: 'bar', 'data-places': '' }, past);
     // A delete's preview locates the row, and writes nothing.
     if (item) post(`items/${part(name)}/preview`, { delete: keyOf(item) }).then(({ key }) => key && under && fill(places,
       h('a', { href: itemRowPath(under, info, key, name, keyOf(item)) }, 'Its row'), h('a', { href: callsPath(under, key) }, 'Its requests'), past, h('a', { href: streamsPath(under, info, name, key, keyOf(item)) }, 'Its stream records')), () => {});
-    const d = dialog(item ? `Item ${plain(keyText(item))}` : 'New item', item && places, item && h('table', {}, h('tbody', {}, Object.entries(item).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(a)), h('td', {}, valueShown(v)))))),
-      h('details', { open: !item }, h('summary', {}, 'Edit, as DynamoDB JSON'), codeField(area, 'json').el, h('h2', {}, 'Changes of attributes'), diff, h('h2', {}, 'Changes of cells in the row'), cells, h('div', { class: 'bar' },
-        button('Put', () => now && act(() => dynamo('PutItem', { TableName: name, Item: now })), { class: 'primary' }),
-        item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete it')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) })); }, { class: 'danger' }))), wrong);
+    const d = dialog(item ? `Item ${plain(keyText(item))}` : 'New item', item && places, item && h('table', {}, h('tbody', {}, ordered(item, keyNames).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(a)), h('td', {}, valueShown(v)))))),
+      h('details', { open: !item }, h('summary', {}, 'Edit, as DynamoDB JSON'), codeField(area, 'json').el, h('h2', {}, 'Changes of attributes'), diff, h('h2', {}, 'Changes of cells in the row'), cells), wrong, footer(item ? 'Close' : 'Cancel',
+        item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete it')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) })); }, { class: 'danger' }),
+        put));
     changes();
   }
 
   const first = () => { starts = []; return run(); };
   const acts = h('span', { class: 'bar' });
-  const more = h('div', { class: 'bar', id: 'options', hidden: true }, h('label', {}, 'filter', attribute), filterOp, filterType, filterValue,
-    h('label', {}, limit, 'a page'), h('label', {}, backward, 'backward'));
+  const more = h('div', { id: 'options', hidden: true }, filterList, h('div', { class: 'bar' }, button('Add a condition', addFilter), h('label', {}, limit, 'a page'), h('label', {}, backward, 'backward')));
   const options = h('button', { type: 'button', 'aria-expanded': 'false', 'aria-controls': 'options', onclick: () => {
     more.hidden = !more.hidden;
     options.setAttribute('aria-expanded', String(!more.hidden));
   } });
   // The button counts the options in use, since they may be hidden.
   const used = () => {
-    const n = [attribute.value, limit.value !== '100', backward.checked].filter(Boolean).length;
+    const n = [...filtered(), limit.value !== '100', backward.checked].filter(Boolean).length;
     options.textContent = n ? `Options (${n})` : 'Options';
   };
   more.addEventListener('input', used);
   used();
   main.append(h('h1', {}, plain(name), h('small', {}, 'items')), tabs('/d/' + part(name), under, info, [name]),
     h('form', { onsubmit: (e) => { e.preventDefault(); first(); } }, h('div', { class: 'bar one' }, index, hash, sortOps, options, h('button', { class: 'primary' }, 'Read')), more),
-    h('div', { class: 'bar' }, said, h('span', { class: 'bar end' }, acts, button('New item…', () => edit()), button('Import…', () => importFile([name], go, name)), button('First page', first), nextPage)),
+    h('div', { class: 'bar' }, said, inQuery, h('span', { class: 'bar end' }, acts, button('New item…', () => edit()), button('Import…', () => importFile([name], go, name)), button('First page', first), nextPage)),
     calls, results);
   await run();
   const wanted = params.get('key');
-  if (wanted) {
+  if (params.get('new')) edit();
+  else if (wanted) {
     const { response: { Item } } = await dynamo('GetItem', { TableName: name, Key: JSON.parse(wanted) });
     if (Item) edit(Item);
     else notify('The item no longer exists.');

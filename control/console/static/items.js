@@ -25,6 +25,15 @@ export function valueShown(v, depth = 0) {
   }
 }
 
+/** ordered returns the attributes of an item as [name, value]: its key first, then the others by name. */
+export const ordered = (item, keys = []) => [...keys.filter((a) => Object.hasOwn(item, a)), ...Object.keys(item).filter((a) => !keys.includes(a)).sort()].map((a) => [a, item[a]]);
+
+/** compared orders two values for a column: numbers by value, other values of a type as texts, and values of different types by type. */
+export function compared(x, y) {
+  const text = (v) => (typeOf(v) === 'N' ? Number(v.N) : valueText(v)), [a, b] = typeOf(x) === typeOf(y) ? [text(x), text(y)] : [typeOf(x), typeOf(y)];
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
 /** valueText returns a value in the notation of values, on one line, without its type; documents are JSON. */
 export function valueText(v) {
   if (!v) return '';

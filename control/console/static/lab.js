@@ -49,7 +49,7 @@ export async function show(main, { info, again, signal }) {
     h('div', { class: 'bar' },
       guarded('Collect garbage now', async () => { const { cells } = await post('gc'); done(`Garbage collection deleted ${cells} cells.`); }),
       guarded('Delete expired items now', async () => { const { items } = await post('ttl'); done(`${items} expired items are deleted.`); })),
-    h('p', { class: 'soft' }, 'Until then cells that a rule would delete can still be read, as in the service; the page of rows strikes them through.'),
+    h('p', { class: 'soft' }, 'Until then, reads still return cells that a rule would delete, as in the service; the page of rows strikes them through.'),
     h('div', { class: 'bar last' }, copier('Copy as testkit code', 'env.RunGC()')));
 
   // Snapshots.

@@ -1,5 +1,5 @@
 // Migration: the live tables that are followed; the fixtures of --fixtures, and the results of plan, verify and lint for them.
-import { h, fill, plain, shown, button, errorBox, number, save } from './dom.js';
+import { h, fill, plain, shown, button, errorBox, lineShown, number, save } from './dom.js';
 import { get, live, post, part, query } from './api.js';
 import { show as followed } from './followed.js';
 import { planShown } from './plan.js';
@@ -55,8 +55,8 @@ export async function show(main, { info, params, signal }) {
     names = (await get('migrate')).fixtures;
   } catch (err) {
     if (err.code !== 'no_fixtures') throw err;
-    main.append(h('div', { class: 'note' }, h('p', {}, 'The server was given no folder of fixtures. A fixture is a folder with items of DynamoDB, a mapping, and what is to be asked; these write the shipped ones and serve with them:'),
-      h('pre', {}, 'tabletop demo --write fixtures\ntabletop serve --console 127.0.0.1:8088 --fixtures fixtures')));
+    main.append(h('div', { class: 'note' }, h('p', {}, 'The server was given no folder of fixtures. A fixture is a folder with items of DynamoDB, a mapping, and its access patterns; these write the shipped ones and serve with them:'),
+      lineShown('tabletop demo --write fixtures\ntabletop serve --console 127.0.0.1:8088 --fixtures fixtures')));
     return;
   }
   const which = h('select', { 'aria-label': 'Fixture', onchange: () => delete out.dataset.previewed }, names.map((n) => h('option', { value: n, selected: n === params.get('fixture') }, plain(n))));

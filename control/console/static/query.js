@@ -1,17 +1,19 @@
-// Query: requests of DynamoDB, and PartiQL, with their Bigtable calls; and ReadRows with bounds and a filter.
-import { h, exact, fill, jsonText, plain, shown, button, copier, save, errorBox, number, counted } from './dom.js';
+// Query: requests of DynamoDB, and PartiQL, with their Bigtable calls; SQL; and ReadRows with bounds and a filter.
+import { h, exact, fill, jsonText, plain, shown, button, codeDialog, copier, save, errorBox, number, counted } from './dom.js';
 import { dynamo, get, part, query } from './api.js';
 import { bytesShown, base64Of, escapes, unescaped, timeOf } from './bytes.js';
-import { valueShown } from './items.js';
+import { ordered, valueShown } from './items.js';
 import { callShown, capacityOf } from './requests.js';
-import { shellOf } from './code.js';
+import { requestCode } from './dynamocode.js';
 import { readCode } from './gocode.js';
 import { codeField } from './field.js';
+import { sqlTab } from './sql.js';
 
 const operations = ['Query', 'Scan', 'GetItem', 'PutItem', 'UpdateItem', 'DeleteItem', 'BatchGetItem', 'BatchWriteItem', 'TransactGetItems', 'TransactWriteItems', 'CreateTable', 'UpdateTable', 'DeleteTable', 'DescribeTable', 'ListTables', 'UpdateTimeToLive', 'DescribeTimeToLive'];
 
 /** sample returns an example request for a table, with one of its items if it has any. */
 function sample(operation, t, item) {
+  if (operation === 'CreateTable') return { TableName: 'orders', BillingMode: 'PAY_PER_REQUEST', KeySchema: [{ AttributeName: 'id', KeyType: 'HASH' }], AttributeDefinitions: [{ AttributeName: 'id', AttributeType: 'S' }] };
   if (!t) return operation === 'ListTables' ? {} : { TableName: 'orders' };
   const type = (name) => t.AttributeDefinitions.find((a) => a.AttributeName === name).AttributeType;
   const value = (name) => item?.[name] ?? { [type(name)]: type(name) === 'N' ? '1' : type(name) === 'B' ? 'YQ==' : 'a' };
@@ -27,14 +29,14 @@ function sample(operation, t, item) {
   }
 }
 
-function answered(answer, operation) {
+function answered(answer, operation, keys) {
   const r = answer.response;
   const items = r.Items ?? (r.Item && [r.Item]) ?? (r.Attributes && [r.Attributes]);
   const capacity = capacityOf(operation, r);
   return [
     capacity && h('p', { class: 'soft' }, capacity, r.ScannedCount !== undefined && `, ${counted(r.ScannedCount, 'item')} read, ${number(r.Count)} returned`),
     answer.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${counted(answer.calls.length, 'call')}`), answer.calls.map(callShown)],
-    items && [h('h2', {}, counted(items.length, 'item')), items.slice(0, 100).map((item) => h('table', { class: 'card' }, h('tbody', {}, Object.entries(item).map(([name, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(name)), h('td', {}, valueShown(v)))))))],
+    items && [h('h2', {}, counted(items.length, 'item')), items.slice(0, 100).map((item) => h('table', { class: 'card' }, h('tbody', {}, ordered(item, keys).map(([name, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(name)), h('td', {}, valueShown(v)))))))],
     h('details', { open: !items }, h('summary', {}, 'The whole answer'), h('pre', {}, shown(jsonText(r, 2), 100000))),
   ];
 }
@@ -53,12 +55,22 @@ export async function show(main, { info, params }) {
   };
 
   // DynamoDB.
-  const table = h('select', { 'aria-label': 'Table' }, tables.dynamodb.map((t) => option(t)));
+  const table = h('select', { 'aria-label': 'Table' });
+  const none = h('div', { class: 'note' }, 'There are no tables yet. Run this request to create one.');
+  const list = (names) => {
+    fill(table, names.map((t) => option(t)));
+    table.hidden = !(none.hidden = names.length > 0);
+  };
+  list(tables.dynamodb);
   const operation = h('select', { 'aria-label': 'Operation' }, operations.map((o) => option(o)));
+  if (!none.hidden) operation.value = 'CreateTable';
   const request = h('textarea', { rows: 12, 'aria-label': 'The request, as JSON' });
   const requestField = codeField(request, 'json');
+  let keys; // of the chosen table
   const begin = async () => {
+    if (!none.hidden) list((await get('tables')).dynamodb); // one may have been created
     const t = table.value && await dynamo('DescribeTable', { TableName: table.value }).then((a) => a.response.Table, () => undefined);
+    keys = t ? t.KeySchema.map((k) => k.AttributeName) : [];
     // The key of the first item, so that the first answer is not empty.
     const item = t && await dynamo('Scan', { TableName: table.value, Limit: 1 }).then((a) => a.response.Items[0], () => undefined);
     const text = jsonText(sample(operation.value, t, item), 2);
@@ -67,10 +79,9 @@ export async function show(main, { info, params }) {
   };
   table.addEventListener('change', begin);
   operation.addEventListener('change', begin);
-  const dynamoTab = h('div', {}, !tables.dynamodb.length && h('div', { class: 'note' }, 'There are no DynamoDB tables yet: create one with CreateTable, here too.'),
-    h('div', { class: 'bar' }, operation, table), requestField.el,
-    h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value), true), operation.value)), { class: 'primary' }),
-      copier('Copy for tabletop ctl', () => `tabletop ctl query ${operation.value} ${shellOf(JSON.stringify(JSON.parse(request.value)))}`),
+  const dynamoTab = h('div', {}, none, h('div', { class: 'bar' }, operation, table), requestField.el,
+    h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value), true), operation.value, keys)), { class: 'primary' }),
+      button('Copy as…', () => codeDialog('To make the request', requestCode(info, operation.value, JSON.parse(request.value)))),
       button('Save as access pattern', async () => {
         // The trace has the last answered request, with its calls.
         const body = JSON.stringify(JSON.parse(request.value));
@@ -109,7 +120,7 @@ export async function show(main, { info, params }) {
         h('table', {}, h('tbody', {}, r.cells.slice(0, 200).map((c) => h('tr', {}, h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80)), h('td', { class: 'soft mono' }, timeOf(c.timestamp)), h('td', {}, bytesShown(c.value))))))))];
     }), { class: 'primary' }), copier('Copy as Go', () => readCode({ table: native[at.value]?.table ?? '', prefix: prefix.value, start: start.value, end: end.value, match: match.value, filter: filter.value, most: most.value, reverse: reverse.checked }))));
 
-  const panels = { DynamoDB: dynamoTab, PartiQL: partiTab, ReadRows: rowsTab };
+  const panels = { DynamoDB: dynamoTab, PartiQL: partiTab, SQL: sqlTab({ info, tables: tables.bigtable, run }), ReadRows: rowsTab };
   const tabs = h('div', { class: 'bar', role: 'tablist', 'aria-label': 'Language' });
   const panel = h('div', { role: 'tabpanel' });
   const open = (name) => {

@@ -1,11 +1,12 @@
 // Requests: both endpoints, live, with the Bigtable calls of a DynamoDB request.
-import { h, fill, shown, plain, virtual, button, copier, save, errorBox, size, number, counted } from './dom.js';
+import { h, fill, shown, plain, virtual, button, copier, dialog, footer, lineShown, save, errorBox, size, number, counted } from './dom.js';
 import { bytesShown, textOf } from './bytes.js';
 import { get, events, query, remove } from './api.js';
 import { awsLine, shellOf } from './code.js';
 import { historyPath, itemHistoryPath, rowsPath, tableNamed } from './paths.js';
 
 const kept = 5000; // the server's limit
+const short = { dynamodb: 'ddb', bigtable: 'bt' }; // as in a filter
 
 /** matcher returns the test of a filter such as "endpoint:ddb op:Query status:!ok table:orders >10ms". */
 export function matcher(text) {
@@ -35,18 +36,19 @@ export function matcher(text) {
 /** itemText returns the key of an item on one line. */
 const itemText = (item) => Object.entries(item).map(([name, v]) => `${name}=${JSON.stringify(Object.values(v)[0])}`).join(' ');
 
-// keyText returns the key that a request names: of the row, of the item, or the condition of a Query.
+// keyText returns the key that a request names: of the row, of the item, or the condition of a Query; or its SQL.
 function keyText(r) {
   if (r.key) return textOf(r.key);
   if (r.item) return itemText(r.item) + (r.items > 1 ? ` and ${counted(r.items - 1, 'other')}` : '');
-  return r.condition ?? '';
+  return r.condition ?? r.statement?.replaceAll(/\s+/g, ' ') ?? '';
 }
 
 /** requestLine returns a request in a few words. */
 export const requestLine = (r) => [r.operation, keyText(r), statusText(r), r.calls?.length > 0 && `by ${[...new Set(r.calls.map((c) => c.operation))].join(', ')}`].filter(Boolean).map((s) => plain(String(s))).join(' · ');
 
 const statusText = (r) => r.stopped ? 'stopped early' : r.status;
-const statusClass = (r) => r.status === 'OK' ? 'ok' : r.stopped ? 'soft' : 'bad';
+/** statusShown returns an element with the status of a request or a call. */
+const statusShown = (r) => h('span', { class: 'pill ' + (r.status === 'OK' ? 'ok' : r.stopped ? 'soft' : 'bad') }, plain(statusText(r)));
 const attemptText = (r) => r.attempt && `${r.attempt}${r.attempts ? ` of ${r.attempts}` : ''}${r.attempt > 1 ? ', a retry' : ''}`;
 
 const tableOf = (r) => r.table?.slice(r.table.lastIndexOf('/') + 1) ?? '';
@@ -64,7 +66,7 @@ export function capacityOf(operation, response) {
 /** callShown returns an element with the request of a Bigtable call. */
 export function callShown(c) {
   return h('details', { class: 'call' }, h('summary', {}, h('b', { class: 'mono' }, plain(c.operation)), ' ', h('span', { class: 'mono' }, plain(tableOf(c))), ' ',
-    c.key && bytesShown(c.key, 80), ' ', h('span', { class: statusClass(c) }, plain(statusText(c))), ` ${c.millis} ms`, c.rows > 0 && `, ${counted(c.rows, 'row')}`),
+    c.key && bytesShown(c.key, 80), ' ', statusShown(c), ` ${c.millis} ms`, c.rows > 0 && `, ${counted(c.rows, 'row')}`, c.rowsRead > 0 && ` of ${number(c.rowsRead)} read`),
   h('pre', { class: 'data' }, plain(c.request ? '' : c.cut ? 'too large to be kept' : ''), c.request && shown(pretty(c.request), 20000)));
 }
 
@@ -88,22 +90,24 @@ function touchedShown(whole, info) {
   }), whole.more > 0 && h('li', { class: 'soft' }, `and ${number(whole.more)} more`));
 }
 
-/** requestShown returns the parts of a request: facts, rows, calls and bodies. */
-export function requestShown(whole, info) {
+/** requestShown returns the parts of a request: facts, rows, calls and bodies. narrow, if given, adds a word to a filter. */
+export function requestShown(whole, info, narrow) {
   const row = (what, text) => text && h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, text instanceof Node ? text : shown(String(text))));
+  // A word of a filter has no spaces.
+  const word = (what, text, value = text) => row(what, narrow && text && !/\s/.test(value) ? h('button', { type: 'button', class: 'word', title: `Add ${what}:${plain(value)} to the filter`, onclick: () => narrow(`${what}:${value}`) }, shown(text)) : text);
   return [
     replayable(whole, info),
     whole.endpoint === 'dynamodb' && whole.status === 'OK' && h('div', { class: 'bar' }, button('Save as access pattern', async () => {
       const pattern = await get(`requests/${whole.id}/pattern`);
       save(pattern.file, pattern.text);
     }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify runs on both endpoints' })),
-    h('table', {}, h('tbody', {}, row('endpoint', whole.endpoint), row('table', whole.table), row('key', whole.key && bytesShown(whole.key)),
-      row('item', whole.item && h('span', {}, shown(keyText(whole)), ' · ', h('a', { href: itemHistoryPath(whole.table, whole.item) }, 'history'))), row('condition', whole.condition), row('text', whole.text), row('at', whole.start),
-      row('took', whole.millis + ' ms'), row('attempt', attemptText(whole)), row('bytes', whole.bytes && number(whole.bytes)), row('rows', whole.rows && number(whole.rows)), row('capacity', capacityOf(whole.operation, whole.response)), row('test', whole.test), row('request id', whole.requestID), row('made by', whole.own && 'the console itself: it is left out of counts'))),
+    h('table', {}, h('tbody', {}, row('endpoint', whole.endpoint), narrow && [word('op', whole.operation), word('status', whole.status)], word('table', whole.table, tableOf(whole)), row('key', whole.key && bytesShown(whole.key)),
+      row('item', whole.item && h('span', {}, shown(keyText(whole)), ' · ', h('a', { href: itemHistoryPath(whole.table, whole.item) }, 'history'))), row('condition', whole.condition), row('statement', whole.statement), row('text', whole.text), row('at', whole.start),
+      row('took', whole.millis + ' ms'), row('attempt', attemptText(whole)), row('bytes', whole.bytes && number(whole.bytes)), row('rows', whole.rows && number(whole.rows)), row('rows read', whole.rowsRead && number(whole.rowsRead)), row('capacity', capacityOf(whole.operation, whole.response)), word('test', whole.test), row('request id', whole.requestID), row('made by', whole.own && 'the console itself: it is left out of counts'))),
     whole.stopped && h('p', { class: 'soft' }, 'The caller stopped reading: it had enough rows.'),
     whole.cut && h('p', { class: 'soft' }, 'Its bodies are longer than the 64 KiB that are kept.'),
     whole.touched?.length > 0 && [h('h2', {}, 'Rows that it names'), touchedShown(whole, info)],
-    whole.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${counted(whole.calls.length, 'call')}`), whole.calls.map(callShown)],
+    whole.calls?.length > 0 && [h('h2', {}, whole.endpoint === 'dynamodb' ? `As Bigtable: ${counted(whole.calls.length, 'call')}` : 'Prepared by'), whole.calls.map(callShown)],
     whole.request && [h('h2', {}, 'Request'), h('pre', {}, shown(pretty(whole.request), 60000))],
     whole.response && [h('h2', {}, 'Answer'), h('pre', {}, shown(pretty(whole.response), 60000))]];
 }
@@ -122,8 +126,10 @@ export async function show(main, { info, params, signal }) {
   let paused = false, waiting = [], missed = 0; // requests during a pause
   let shownID = 0;
 
-  const columns = [['w64', 'time'], ['w64', 'endpoint'], ['w150', 'operation'], ['half', 'table'], ['twice', 'key'], ['w80', 'status'], ['w80', 'took'], ['w80 spare', 'size'], ['w60 spare', 'rows'], ['w60 spare', 'test']];
-  const isCall = (r) => r.cause && !inner.checked;
+  const columns = [['w64', 'time'], ['w36', ''], ['w120', 'operation'], ['half', 'table'], ['twice', 'key'], ['w80', 'status'], ['w80 spare', 'took'], ['w80 spare', 'size'], ['w48 spare of-rows', 'rows'], ['w64 spare of-test', 'test']];
+  let parents = new Set(); // requestIDs
+  // A query that was prepared, and not executed, has no parent.
+  const isCall = (r) => r.cause && !inner.checked && (r.operation !== 'PrepareQuery' || parents.has(r.cause));
   const opens = (r) => r.requestID && r.children > 0;
   const list = virtual({
     label: 'Requests, the newest first', count: () => seen.length,
@@ -131,10 +137,10 @@ export async function show(main, { info, params, signal }) {
     line: (i) => {
       const r = seen[i];
       return h('div', { 'data-request': r.id }, [
-        ['soft mono whole', r.start.slice(11, 19)], ['soft type', [isCall(r) ? '  └ calls' : r.endpoint, r.own && h('span', { class: 'own', title: 'Of the console itself' }, ' ⌂')]],
+        ['soft mono whole', r.start.slice(11, 19)], ['soft type', [isCall(r) ? '└ ' : '', short[r.endpoint], r.own && h('span', { class: 'own', title: 'Of the console itself' }, ' ⌂')]],
         ['mono', [!isCall(r) && toggle(r), h('span', { title: plain(r.operation) }, plain(r.operation))]], ['mono', plain(tableOf(r)), plain(tableOf(r))],
         ['', r.key ? bytesShown(r.key, 80) : h('span', { class: 'data mono' }, plain(keyText(r).slice(0, 200))), plain(keyText(r).slice(0, 2000))],
-        [statusClass(r), [plain(statusText(r)), r.attempt > 1 && h('span', { class: 'soft' }, ` ↻${r.attempt}`)], [plain(statusText(r)), attemptText(r) && `attempt ${attemptText(r)}`].filter(Boolean).join(', ')],
+        ['', [statusShown(r), r.attempt > 1 && h('span', { class: 'soft' }, ` ↻${r.attempt}`)], [plain(statusText(r)), attemptText(r) && `attempt ${attemptText(r)}`].filter(Boolean).join(', ')],
         ['soft whole', millis(r.millis)], ['soft', r.bytes ? size(r.bytes) : ''], ['soft', r.rows ? number(r.rows) : ''], ['soft', r.test && plain(r.test), r.test && plain(r.test)],
       ].map(([kind, shows, title], n) => h('span', { class: `${columns[n][0]} ${kind}`, title }, shows)));
     },
@@ -153,32 +159,37 @@ export async function show(main, { info, params, signal }) {
     select();
   }
   function toggle(r) {
-    return h('span', { class: 'toggle', hidden: true, title: 'Its Bigtable calls', onclick: (e) => {
+    return h('span', { class: 'toggle', hidden: true, title: 'Its calls', onclick: (e) => {
       e.stopPropagation();
       turn(r, !open.has(r.requestID));
     } });
   }
-  const side = h('section', {}, h('h2', {}, 'Request'), h('div', { class: 'scroll soft' }, 'Choose a request.'));
+  const lines = h('section', { class: 'wider' }, h('div', { class: 'line-head' }, columns.map(([kind, what]) => h('span', { class: kind }, what))), list.el);
+  const side = h('section', { class: 'detail' }, h('h2', {}, 'Request'), h('div', { class: 'scroll soft' }, 'Choose a request.'));
 
   function select() {
     const is = matcher(filter.value);
+    for (const [word, b] of toggles) b.setAttribute('aria-pressed', String(has(word)));
     const of = new Map();
     for (const r of all) if (r.cause) (of.get(r.cause) ?? of.set(r.cause, []).get(r.cause)).push(r);
+    parents = new Set(all.map((r) => r.requestID));
     seen = [];
     let visible = 0;
     for (const r of all) {
       if (hidden(r)) continue;
       visible++;
-      if (r.cause && !inner.checked) continue;
-      if (!is(r)) continue;
-      r.children = of.get(r.requestID)?.length ?? 0;
+      if (isCall(r) || !is(r)) continue;
+      const calls = of.get(r.requestID);
+      of.delete(r.requestID); // the last execution of a query has its preparation
+      r.children = calls?.length ?? 0;
       seen.push(r);
-      if (open.has(r.requestID) && !inner.checked) seen.push(...of.get(r.requestID)?.slice().reverse() ?? []);
+      if (calls && open.has(r.requestID) && !inner.checked) seen.push(...calls.reverse());
     }
+    for (const name of ['rows', 'test']) lines.classList.toggle('no-' + name, !seen.some((r) => r[name]));
     // The selection stays on its request, wherever that is now.
     list.chosen = seen.findIndex((r) => r.id === shownID);
     count.textContent = `${number(seen.length)} of ${number(visible)}${missed ? `, ${number(missed)} since the pause${missed > waiting.length ? `, ${number(waiting.length)} of them kept` : ''}` : ''}`;
-    if (!visible) fill(side.lastChild, h('div', { class: 'note' }, 'No requests yet. Each request of a client appears here when it is answered, for example:', h('pre', {}, info.dynamodb
+    if (!visible) fill(side.lastChild, h('div', { class: 'note' }, 'No requests yet. Each request of a client appears here when it is answered, for example:', lineShown(info.dynamodb
       ? awsLine(info, 'list-tables') : `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${info.instance} ls`),
     'A client that sends the header x-tabletop-test is shown with the name of its test.'));
     list.redraw();
@@ -197,9 +208,19 @@ export async function show(main, { info, params, signal }) {
     try {
       const whole = await get('requests/' + r.id);
       if (shownID !== r.id || signal.aborted) return;
-      fill(side, h('h2', {}, plain(whole.operation), ' ', h('span', { class: statusClass(whole) }, plain(statusText(whole)))), h('div', { class: 'scroll' }, requestShown(whole, info)));
+      fill(side, h('h2', {}, h('span', {}, plain(whole.operation)), statusShown(whole)), h('div', { class: 'scroll' }, requestShown(whole, info, narrow)));
     } catch (err) { fill(side.lastChild, errorBox(err)); }
   }
+
+  // words adds words to the filter, or removes them if it has all of them already.
+  const has = (word) => filter.value.split(/\s+/).includes(word);
+  function turnWord(word) {
+    const words = filter.value.split(/\s+/).filter((w) => w && w !== word);
+    filter.value = (has(word) ? words : [...words, word]).join(' ');
+    filtered();
+  }
+  const narrow = (word) => has(word) || turnWord(word);
+  const toggles = [['Errors', 'status:!ok', 'Only requests that failed'], ['Slow', '>10ms', 'Only requests of more than 10 ms']].map(([label, word, title]) => [word, h('button', { type: 'button', title, onclick: () => turnWord(word) }, label)]);
 
   const pause = h('button', { type: 'button', 'aria-pressed': 'false', onclick: () => {
     paused = !paused;
@@ -207,14 +228,12 @@ export async function show(main, { info, params, signal }) {
     if (!paused) { all = [...waiting.reverse(), ...all].slice(0, kept); waiting = []; missed = 0; }
     select();
   } }, 'Pause');
-  filter.addEventListener('input', () => {
+  function filtered() {
     history.replaceState(null, '', '/requests' + query(state()));
     select();
-  });
-  for (const box of [inner, own]) box.addEventListener('change', () => {
-    history.replaceState(null, '', '/requests' + query(state()));
-    select();
-  });
+  }
+  filter.addEventListener('input', filtered);
+  for (const box of [inner, own]) box.addEventListener('change', filtered);
   const clear = button('Clear', async () => {
     await remove('requests');
     all = [];
@@ -224,13 +243,15 @@ export async function show(main, { info, params, signal }) {
     fill(side, h('h2', {}, 'Request'), h('div', { class: 'scroll soft' }, 'Choose a request.'));
     select();
   }, { title: 'Forget the requests so far' });
-  main.append(h('h1', {}, 'Requests'), h('div', { class: 'bar' }, filter, h('label', {}, inner, 'show calls of the DynamoDB endpoint as separate lines'), h('label', {}, own, 'show the console’s own'), pause, clear,
-    button('Save as NDJSON', () => save('requests.ndjson', seen.map((r) => JSON.stringify({ ...r, children: undefined })).join('\n') + '\n')), button('Save as trace', async () => {
+  const saves = () => dialog('Save the requests', h('p', {}, 'NDJSON has a line for each request that the filter shows. A trace has the DynamoDB requests of their table, for the folder trace of a fixture: tabletop migrate lint checks them.'),
+    footer('Close', button('NDJSON', () => save('requests.ndjson', seen.map((r) => JSON.stringify({ ...r, children: undefined })).join('\n') + '\n')), button('Trace', async () => {
       const tables = [...new Set(seen.filter((r) => r.endpoint === 'dynamodb' && r.table).map((r) => r.table))];
       const trace = await get('requests/trace' + query({ table: tables.length === 1 ? tables[0] : '' }));
       save(trace.file, trace.text);
-    }, { title: 'The DynamoDB requests shown here, for the folder trace of a fixture: tabletop migrate lint checks them' }), count, live),
-  h('div', { class: 'split' }, h('section', { class: 'wider' }, h('div', { class: 'line-head' }, columns.map(([kind, what]) => h('span', { class: kind }, what))), list.el), side));
+    })));
+  main.append(h('h1', {}, 'Requests'), h('div', { class: 'bar one tools' }, filter, toggles.map(([, b]) => b), h('label', { title: 'Show the calls of the DynamoDB endpoint as lines of their own' }, inner, 'Bigtable calls as lines'), h('label', { title: 'Show the requests of the console itself' }, own, 'console’s own'), pause, clear,
+    button('Save as…', saves), count, live),
+  h('div', { class: 'split' }, lines, side));
   let before;
   do {
     const page = (await get('requests' + query({ limit: 1000, own: 'true', before }))).requests;

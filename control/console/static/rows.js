@@ -1,5 +1,5 @@
 // Rows: keys, the cells of one row with all versions, and the DynamoDB items in it.
-import { h, exact, fill, jsonText, shown, plain, errorBox, virtual, button, dialog, copier, size, number, counted, confirmed, notify } from './dom.js';
+import { h, exact, fill, jsonText, shown, plain, errorBox, virtual, button, codeDialog, dialog, size, number, counted, confirmed, notify } from './dom.js';
 import { bytesOf, bytesShown, escapes, int64Of, textOf, meanings, timeOf, lengthOf, unescaped, base64Of } from './bytes.js';
 import { dynamo, get, post, part, query } from './api.js';
 import { rowCode } from './code.js';
@@ -17,7 +17,7 @@ function numbersIn(v, into) {
   return into;
 }
 
-export async function show(main, { args: [instance, id], info, params, signal }) {
+export async function show(main, { args: [instance, id], info, params, signal, go }) {
   main.classList.add('full');
   const project = params.get('project');
   const at = `tables/${part(instance)}/${part(id)}`;
@@ -65,9 +65,12 @@ export async function show(main, { args: [instance, id], info, params, signal })
   }
   function empty() {
     const bounded = prefix.value || start.value || end.value || match.value;
-    fill(cells.lastChild, h('div', { class: 'note' }, bounded ? 'No row is in these bounds. Keys are compared as bytes; \\x00 writes a byte that is no text.' : [
+    // Families of a leading underscore hold bookkeeping: a client never writes them.
+    const family = t.families.find((f) => !f.name.startsWith('_'))?.name ?? 'family';
+    fill(cells.lastChild, h('div', { class: 'note' }, bounded ? 'No row is in these bounds. Keys are compared as bytes; \\x00 writes a byte that is not text.' : names.length ? [
+      h('p', {}, 'The table has no items yet.'), h('div', { class: 'bar' }, names.map((name) => button(names.length > 1 ? `New item of ${plain(name)}…` : 'New item…', () => go(`/d/${part(name)}?new=true`))))] : [
       'The table has no rows. A row exists once it has a cell, for example by:',
-      h('pre', {}, `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${plain(instance)} set ${plain(id)} row1 ${plain(t.families[0]?.name ?? 'family')}:column=value`)]));
+      h('pre', {}, `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${plain(instance)} set ${plain(id)} row1 ${plain(family)}:column=value`)]));
     fill(items.lastChild);
   }
   async function again() {
@@ -145,7 +148,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     const keyOf = (item) => Object.fromEntries(item.attributes.filter((a) => tableKeys.get(item.table)?.includes(a.name)).map((a) => [a.name, item.item[a.name]]));
     fill(cells, h('h2', {}, h('span', { title: textOf(key) }, 'Cells of ', found.row.parts ? partsShown(found.row.parts) : bytesShown(key, 120)), h('small', {}, `${number(seen.length)} in ${counted(new Set(seen.map((c) => c.family + ':' + c.qualifier.base64)).size, 'column')}`, seen.length < all.length && ` · ${counted(all.length - seen.length, 'internal cell')} hidden`)), h('div', { class: 'bar' },
       h('a', { href: historyPath(t, info, key) }, 'History'), h('a', { href: callsPath(t, key) }, 'Requests'), h('a', { href: streamsPath(t, info, only?.table ?? names[0], key, only && keyOf(only)) }, 'Stream records'),
-      h('span', { class: 'bar end' }, h('label', { title: 'The cells that only the DynamoDB endpoint or a migration uses' }, showBookkeeping, 'internal cells'), button('Copy as…', () => dialog('To read the row', rowCode(info, instance, id, key).map(([client, code]) => [h('div', { class: 'bar' }, h('b', {}, client), copier('Copy', code, `Copy the line for ${client}`)), h('pre', { class: 'data' }, code)]))),
+      h('span', { class: 'bar end' }, h('label', { title: 'The cells that only the DynamoDB endpoint or a migration uses' }, showBookkeeping, 'internal cells'), button('Copy as…', () => codeDialog('To read the row', rowCode(info, instance, id, key))),
         button('Delete…', async () => {
           if (!await confirmed('Delete this row with all its cells?', 'Delete the row')) return;
           await post(at + '/rows' + query({ project }), { rows: [{ key, delete: true }] });

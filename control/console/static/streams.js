@@ -1,18 +1,17 @@
 // Streams: the records of DynamoDB Streams and of Bigtable's change stream about one write, side by side.
-import { h, exact, fill, jsonText, shown, plain, virtual, copier, errorBox, notify, number, size } from './dom.js';
+import { h, exact, fill, jsonText, shown, plain, virtual, lineShown, errorBox, notify, number, size } from './dom.js';
 import { bytesShown, textOf, timeOf } from './bytes.js';
 import { get, live, part, projectOf, query } from './api.js';
 import { keyShown } from './changes.js';
+import { awsLine, shellOf } from './code.js';
 import { itemPath, rowsPath, tabs } from './paths.js';
 
 const kept = 5000; // lines
 const spans = { '15 minutes': 900, 'an hour': 3600, '24 hours': 86400, 'all that is kept': 0 };
 const events = { INSERT: 'ok', MODIFY: '', REMOVE: 'bad' };
 
-const dynamoHow = (info, table) => `aws dynamodb update-table --endpoint-url ${info.dynamodb || 'http://127.0.0.1:8000'} --region us-east-1 --table-name ${table} \\\n  --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES`;
+const dynamoHow = (info, table) => awsLine({ dynamodb: info.dynamodb || 'http://127.0.0.1:8000' }, `update-table --table-name ${shellOf(table)} --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES`);
 const bigtableHow = (info, table) => `admin, err := bigtable.NewAdminClient(ctx, "${info.project}", "${info.instance}") // with BIGTABLE_EMULATOR_HOST=${info.bigtable}\nerr = admin.UpdateTableWithChangeStream(ctx, "${table}", 24*time.Hour)`;
-
-const how = (text) => h('div', { class: 'bar' }, h('pre', {}, text), copier('Copy', text));
 
 /** of returns the page of a stream. */
 const of = (places) => '/streams' + query(places);
@@ -103,8 +102,8 @@ async function listed(main, info, signal) {
 
 function listOf(main, all, info) {
   if (!all.bigtable.length && !all.dynamodb.length) {
-    main.append(h('div', { class: 'note' }, h('p', {}, 'No table has a stream yet. A DynamoDB stream records each item that changes:'), how(dynamoHow(info, 'orders')),
-      h('p', {}, 'and a Bigtable change stream records each mutation of a row, through either endpoint:'), how(bigtableHow(info, 'orders'))));
+    main.append(h('div', { class: 'note' }, h('p', {}, 'No table has a stream yet. A DynamoDB stream records each item that changes:'), lineShown(dynamoHow(info, 'orders')),
+      h('p', {}, 'and a Bigtable change stream records each mutation of a row, through either endpoint:'), lineShown(bigtableHow(info, 'orders'))));
     return;
   }
   const head = (...names) => h('thead', {}, h('tr', {}, names.map((x) => h('th', { scope: 'col' }, x))));
@@ -114,12 +113,12 @@ function listOf(main, all, info) {
   if (all.dynamodb.length) main.append(h('table', {}, head('table', 'stream', 'view', 'status', 'rows in'), h('tbody', {}, all.dynamodb.map((d) => h('tr', {},
     h('td', {}, h('a', { href: of({ bigtable: d.over && `${d.instance}/${d.over}`, dynamodb: d.table, arn: d.latest ? '' : d.arn }) }, plain(d.table))), h('td', { class: 'mono' }, plain(d.label)),
     h('td', {}, plain(d.view)), h('td', {}, plain(d.status)), h('td', { class: 'mono' }, d.over && plain(d.over)))))));
-  else main.append(h('div', { class: 'note' }, 'None. Turn one on:', how(dynamoHow(info, 'TABLE'))));
+  else main.append(h('div', { class: 'note' }, 'None. Turn one on:', lineShown(dynamoHow(info, 'TABLE'))));
   main.append(h('h2', {}, 'Change streams of Bigtable'));
   if (all.bigtable.length) main.append(h('table', {}, head('table', 'kept for', 'items of'), h('tbody', {}, all.bigtable.map((b) => h('tr', {},
     h('td', {}, h('a', { href: of({ ...place(b), dynamodb: b.dynamodb?.find((name) => all.dynamodb.some((d) => d.table === name)) }) }, plain(`${b.instance} / ${b.table}`))),
     h('td', {}, plain(b.retention.replace(/0m0s$/, ''))), h('td', {}, plain((b.dynamodb ?? []).join(', '))))))));
-  else main.append(h('div', { class: 'note' }, 'None. Turn one on, in Go:', how(bigtableHow(info, 'TABLE'))));
+  else main.append(h('div', { class: 'note' }, 'None. Turn one on, in Go:', lineShown(bigtableHow(info, 'TABLE'))));
   if (all.more) main.append(h('p', { class: 'soft' }, 'There are more streams than a page lists.'));
 }
 
@@ -188,7 +187,7 @@ export async function show(main, { info, params, signal }) {
     if (sides.records) sides.records.there = all.dynamodb.some((d) => d.table === dynamo && (arn ? d.arn === arn : d.latest));
     if (sides.changes) sides.changes.there = all.bigtable.some((b) => b.name === t.name);
   }
-  const missing = (name, text, line) => sides[name] && !sides[name].there && h('div', { class: 'note', 'data-none': name }, h('p', {}, text), how(line));
+  const missing = (name, text, line) => sides[name] && !sides[name].there && h('div', { class: 'note', 'data-none': name }, h('p', {}, text), lineShown(line));
 
   async function read() {
     if (reading) return;

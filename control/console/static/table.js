@@ -1,5 +1,5 @@
 // Table: families with their rules in words, splits, and the DynamoDB table over it.
-import { h, shown, plain, button, confirmed, dialog, errorBox, number, counted, size, notify } from './dom.js';
+import { h, shown, plain, button, confirmed, dialog, footer, errorBox, number, counted, size, notify } from './dom.js';
 import { base64Of, bytesShown, escapes, unescaped } from './bytes.js';
 import { get, post, remove, dynamo, part, query } from './api.js';
 import { mappingShown } from './mapping.js';
@@ -12,7 +12,10 @@ const keyText = (schema) => schema.map((k) => `${k.AttributeName} (${k.KeyType =
 /** segmentSaid describes a segment of a row key. */
 function segmentSaid(g) {
   if (!g.encoders?.length) return 'always the same';
-  return [g.attributes?.length ? 'of ' + g.attributes.join(' and ') : g.encoders.join(' and '), g.time && 'a time', g.reversed && 'greater values first', g.unordered && 'in no order of the values'].filter(Boolean).join(', ');
+  const names = g.attributes?.join(' and ');
+  const [, derived] = g.encoders.join(' ').match(/\b(salt|hash)\(/) ?? [];
+  const said = !names ? g.encoders.join(' and ') : derived ? `a ${derived} computed from ${names}` : `the value${g.attributes.length > 1 ? 's' : ''} of ${names}`;
+  return [said, g.time && 'a time', g.reversed && 'greater values first', g.unordered && !derived && 'which does not sort by value'].filter(Boolean).join(', ');
 }
 
 async function dynamoTable(name) {
@@ -56,7 +59,7 @@ function familyForm(name, done) {
       d.close();
     } catch (err) { wrong.replaceChildren(errorBox(err)); }
   } }, h('p', {}, h('label', {}, 'name', id)), h('p', {}, 'Cells are collected'), h('p', {}, h('label', {}, 'beyond', versions, 'versions')), h('p', {}, h('label', {}, 'when they are older than', age)), h('p', {}, h('label', {}, 'and where both are given', join)),
-  h('p', { class: 'soft' }, 'Without either all versions are kept.'), h('div', { class: 'bar' }, h('button', { class: 'primary' }, name ? 'Change the rule' : 'Create it')), wrong));
+  h('p', { class: 'soft' }, 'Without either all versions are kept.'), wrong, footer('Cancel', h('button', { class: 'primary' }, name ? 'Change the rule' : 'Create it'))));
 }
 
 export async function show(main, { args: [instance, id], info, params, again }) {

@@ -5,6 +5,7 @@ package requests
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"github.com/cespare/xxhash/v2"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -56,16 +58,22 @@ const (
 
 // Record is a finished request.
 type Record struct {
-	ID        uint64        // increases by one per request, in the order in which requests end
-	Endpoint  string        // Bigtable or DynamoDB
-	Operation string        // such as "GetItem" or "ReadRows"
-	RequestID string        // for a DynamoDB request: the id in its response header
-	Cause     string        // for a call by the DynamoDB endpoint: the RequestID that caused it
+	ID        uint64 // increases by one per request, in the order in which requests end
+	Endpoint  string // Bigtable or DynamoDB
+	Operation string // such as "GetItem" or "ReadRows"
+	// RequestID is the id in the response header of a DynamoDB request, or the id of the prepared query of
+	// an ExecuteQuery.
+	RequestID string
+	// Cause is the RequestID of the request that caused a call by the DynamoDB endpoint, or of the
+	// executions of a PrepareQuery.
+	Cause     string
 	Start     time.Time     // on the server's clock
 	Duration  time.Duration // wall time
 	Status    string        // "OK", or the error code
 	Text      string        // error text
-	Rows      int           // rows that ReadRows returned
+	Rows      int           // rows that ReadRows or ExecuteQuery returned
+	RowsRead  int           // rows of tables that ExecuteQuery read
+	Statement string        // of PrepareQuery and ExecuteQuery: the beginning of the SQL
 	Bytes     int64         // size of these rows, or of the response to a DynamoDB request
 	Test      string        // see TestHeader
 	// Own marks a request by the console itself, and the calls that it caused.
@@ -129,6 +137,20 @@ func (l *Log) Bigtable(c *emu.Call) {
 		e.code, p[text] = st.Code(), st.Message()
 		e.stopped = e.code == codes.Canceled && c.Bytes > 0 && c.Context.Err() != nil
 	}
+	if c.Query != nil {
+		p[statement], e.rowsRead = c.Query.Text, c.Query.RowsRead
+		if len(c.Query.Tables) > 0 {
+			p[table] = c.Query.Tables[0]
+		}
+	}
+	switch req := c.Request.(type) {
+	case *btpb.PrepareQueryRequest:
+		if resp, ok := c.Response.(*btpb.PrepareQueryResponse); ok && madeFor == "" {
+			p[causeID] = QueryID(resp.GetPreparedQuery())
+		}
+	case *btpb.ExecuteQueryRequest:
+		p[requestID] = QueryID(req.GetPreparedQuery())
+	}
 	key := keyOf(c.Request)
 	e.lengths[rowKey] = int32(len(key))
 	if c.Request != nil {
@@ -174,6 +196,14 @@ func (l *Log) DynamoDB(c *facade.Call) {
 	to := append(appended(l.ring.add(e), &p), asked...)
 	_ = append(to, answered...) // there is room
 	l.newer()
+}
+
+// QueryID returns the id of a prepared query by its token.
+func QueryID(prepared []byte) string {
+	if len(prepared) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("sql-%016x", xxhash.Sum64(prepared))
 }
 
 // attemptOf reads the attempt in a header of an AWS SDK, such as "ttl=20300101T000000Z; attempt=2;
@@ -226,8 +256,8 @@ func of(id uint64, e *entry, kept []byte) Record {
 		p[i], kept = kept[:n:n], kept[n:]
 	}
 	r := Record{
-		ID: id, Endpoint: e.endpoint, Start: e.start, Duration: e.duration, Status: "OK", Rows: e.rows, Bytes: e.bytes,
-		Operation: valid(p[operation]), RequestID: valid(p[requestID]), Cause: valid(p[causeID]), Test: valid(p[testName]), Text: valid(p[text]),
+		ID: id, Endpoint: e.endpoint, Start: e.start, Duration: e.duration, Status: "OK", Rows: e.rows, RowsRead: e.rowsRead, Bytes: e.bytes,
+		Operation: valid(p[operation]), RequestID: valid(p[requestID]), Cause: valid(p[causeID]), Test: valid(p[testName]), Text: valid(p[text]), Statement: valid(p[statement]),
 		table: valid(p[table]), key: p[rowKey], kind: e.kind, request: p[request], response: p[response], cut: e.cut,
 		Stopped: e.stopped, Attempt: int(e.attempt), Attempts: int(e.attempts),
 	}
@@ -355,8 +385,8 @@ func (r *Record) Bodies() (request, response json.RawMessage, cut bool) {
 // endpoints.
 const pageRecords = 32
 
-// page returns at most pageRecords records with IDs above after and up to last, the oldest
-// first, with the IDs of the oldest and the newest record.
+// page returns at most pageRecords records with IDs above after and up to last, the oldest first.
+// oldest and newest are the first and the last ID in the whole log.
 func (l *Log) page(after, last uint64) (found []Record, oldest, newest uint64) {
 	var entries [pageRecords]entry
 	var kept []byte

@@ -18,6 +18,7 @@ const (
 	testName
 	text
 	table
+	statement
 	rowKey
 	request
 	response
@@ -32,7 +33,8 @@ type entry struct {
 	duration time.Duration
 	code     codes.Code               // of an RPC
 	status   int                      // status of a DynamoDB answer
-	rows     int                      // of ReadRows
+	rows     int                      // of ReadRows or ExecuteQuery
+	rowsRead int                      // see Record.RowsRead
 	bytes    int64                    // size of these rows, or of the DynamoDB answer
 	kind     protoreflect.MessageType // of an RPC's request
 	cut      bool                     // the request or the answer is incomplete

@@ -143,7 +143,8 @@ func Reasons() []string {
 	return out
 }
 
-// checkFailure rejects an error that no operation can return.
+// checkFailure rejects an error that the method cannot return, and cancellation reasons that are
+// invalid or do not belong to the error.
 func checkFailure(method string, given fault.Failure) error {
 	name := FailureName(given.Code)
 	f, ok := failures[name]

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -323,7 +324,8 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 		return tx.DeleteResource(kindCluster + c.GetName())
 	})
 	if lost := left(ctx, err == nil); err == nil {
-		err = refusal.Of(lost)
+		// What the cluster has lost, no journal has.
+		err = refusal.Of(cmp.Or(lost, s.Views.Reset(ctx, resname.First(req.GetName(), 4))))
 	}
 	if err != nil {
 		return nil, err

@@ -31,6 +31,8 @@ type Control struct {
 	// CheckQuery returns an error for a query that no logical view of the instance may have.
 	CheckQuery func(r Catalog, instance, query string) error
 
+	Views MaterializedViews
+
 	productionWarned sync.Once
 	operationsEnded  pending.Broadcast      // by a request, before their time
 	routes           atomic.Pointer[Routes] // the last computed routes; see CurrentRoutes

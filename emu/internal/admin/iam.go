@@ -43,22 +43,23 @@ func (s tableAdminService) TestIamPermissions(_ context.Context, req *iampb.Test
 	return grantPermissions(req, err == nil)
 }
 
-// GetIamPolicy returns the policy of an instance.
+// GetIamPolicy returns the policy of an instance, or of a logical or materialized view.
 func (s instanceAdminService) GetIamPolicy(ctx context.Context, req *iampb.GetIamPolicyRequest) (*iampb.Policy, error) {
 	return s.policy(ctx, req, instancePolicy)
 }
 
-// SetIamPolicy replaces the policy of an instance.
+// SetIamPolicy replaces the policy of an instance, or of a logical or materialized view.
 func (s instanceAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest) (*iampb.Policy, error) {
 	return s.setPolicy(ctx, req, instancePolicy)
 }
 
-// TestIamPermissions returns all requested permissions if the instance exists, and none otherwise.
+// TestIamPermissions returns all requested permissions if the instance or the view exists, and none otherwise.
 func (s instanceAdminService) TestIamPermissions(_ context.Context, req *iampb.TestIamPermissionsRequest) (*iampb.TestIamPermissionsResponse, error) {
-	if err := resname.CheckInstance("resource", req.GetResource()); err != nil {
+	err := instancePolicy(s.DB, req.GetResource())
+	if status.Code(err) == codes.InvalidArgument { // not the name of such a resource
 		return nil, err
 	}
-	return grantPermissions(req, instancePolicy(s.DB, req.GetResource()) == nil)
+	return grantPermissions(req, err == nil)
 }
 
 // tablePolicy returns an error if name is not an existing table, resource under
@@ -77,8 +78,16 @@ func (s *Control) tablePolicy(r Catalog, name string) (err error) {
 	return err
 }
 
-// instancePolicy returns an error if the instance does not exist.
+// instancePolicy returns an error if the instance does not exist, or its logical or materialized view.
 func instancePolicy(r Catalog, name string) error {
+	switch {
+	case resname.HasShape(name, "projects", "instances", "logicalViews"):
+		_, err := LogicalView(r, name)
+		return err
+	case resname.HasShape(name, "projects", "instances", "materializedViews"):
+		_, err := materializedView(r, name)
+		return err
+	}
 	if err := resname.CheckInstance("resource", name); err != nil {
 		return err
 	}

@@ -390,6 +390,9 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 		if err := s.checkNoBackups(tx, "Instance", name, name+"/clusters/"); err != nil {
 			return err
 		}
+		if err := s.deleteMaterializedViews(tx, name); err != nil {
+			return err
+		}
 		for _, t := range tables {
 			if err := tx.DeleteTable(t.Name); err != nil {
 				return err

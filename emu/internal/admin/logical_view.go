@@ -43,13 +43,10 @@ func (s instanceAdminService) CreateLogicalView(ctx context.Context, req *btapb.
 		if err := s.CheckQuery(tx, req.GetParent(), v.GetQuery()); err != nil {
 			return nil, err
 		}
-		if found, err := loadOne(tx, kindLogicalView+v.GetName(), &btapb.LogicalView{}); err != nil {
+		if kind, name, err := idInUse(tx, req.GetParent(), id); err != nil {
 			return nil, err
-		} else if found {
-			return nil, refusal.Exists("Logical view", v.GetName())
-		}
-		if _, err := tx.Table(resname.TablesOf(req.GetParent()) + id); err == nil {
-			return nil, refusal.Exists("Table", resname.TablesOf(req.GetParent())+id)
+		} else if kind != "" {
+			return nil, refusal.Exists(kind, name)
 		}
 		if err := record(tx, req.GetParent()); err != nil {
 			return nil, err

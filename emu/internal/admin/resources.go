@@ -30,21 +30,22 @@ import (
 // resources runs as one engine.UpdateCatalog. Its checks therefore still hold
 // when it is applied, and it is atomic, even if the process crashes.
 const (
-	kindProject        = "project/"          // empty; a project in which an instance was created
-	kindInstance       = "instance/"         // btapb.Instance
-	kindCluster        = "cluster/"          // btapb.Cluster
-	kindMemoryLayer    = "memoryLayer/"      // btapb.MemoryLayer, if it was set
-	kindAppProfile     = "appProfile/"       // btapb.AppProfile
-	kindLogicalView    = "logicalView/"      // btapb.LogicalView
-	KindAuthorizedView = "authorizedView/"   // btapb.AuthorizedView
-	kindSchemaBundle   = "schemaBundle/"     // btapb.SchemaBundle
-	KindBackup         = "backup/"           // btapb.Backup, with its final size
-	KindSnapshot       = "snapshot/"         // btapb.Snapshot
-	KindPartitions     = "changePartitions/" // Partitions, by the name of the table
-	KindPolicy         = "policy/"           // iampb.Policy, by the name of its resource
-	kindOperation      = "operation/"        // longrunningpb.Operation, by its number in 20 digits
-	operationCount     = "operations"        // the number of the newest operation, a decimal
-	etagCount          = "etags"             // the number of the newest etag, a decimal
+	kindProject          = "project/"          // empty; a project in which an instance was created
+	kindInstance         = "instance/"         // btapb.Instance
+	kindCluster          = "cluster/"          // btapb.Cluster
+	kindMemoryLayer      = "memoryLayer/"      // btapb.MemoryLayer, if it was set
+	kindAppProfile       = "appProfile/"       // btapb.AppProfile
+	kindLogicalView      = "logicalView/"      // btapb.LogicalView
+	kindMaterializedView = "materializedView/" // btapb.MaterializedView
+	KindAuthorizedView   = "authorizedView/"   // btapb.AuthorizedView
+	kindSchemaBundle     = "schemaBundle/"     // btapb.SchemaBundle
+	KindBackup           = "backup/"           // btapb.Backup, with its final size
+	KindSnapshot         = "snapshot/"         // btapb.Snapshot
+	KindPartitions       = "changePartitions/" // Partitions, by the name of the table
+	KindPolicy           = "policy/"           // iampb.Policy, by the name of its resource
+	kindOperation        = "operation/"        // longrunningpb.Operation, by its number in 20 digits
+	operationCount       = "operations"        // the number of the newest operation, a decimal
+	etagCount            = "etags"             // the number of the newest etag, a decimal
 )
 
 // Catalog reads tables and resources. Both the store and a running change implement it.
@@ -365,6 +366,8 @@ func (s *Control) Resources() ([]Resource, error) {
 		{kindCluster, "cluster", shownRecord(func(r *instancedef.StoredCluster) *btapb.Cluster { return instancedef.ClusterAt(r, now) })},
 		{kindMemoryLayer, "memory layer", shownRecord(func(r *storedMemoryLayer) *btapb.MemoryLayer { return r.Message })},
 		{kindAppProfile, "app profile", shownMessage(&btapb.AppProfile{})},
+		{kindLogicalView, "logical view", shownMessage(&btapb.LogicalView{})},
+		{kindMaterializedView, "materialized view", shownMessage(&btapb.MaterializedView{})},
 		{KindAuthorizedView, "authorized view", shownMessage(&btapb.AuthorizedView{})},
 		{kindSchemaBundle, "schema bundle", shownMessage(&btapb.SchemaBundle{})},
 		{KindBackup, "backup", func(key string, raw []byte) (proto.Message, error) {

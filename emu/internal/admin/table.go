@@ -72,6 +72,11 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		if err := s.checkTableCount(tx, req.GetParent()); err != nil {
 			return err
 		}
+		if kind, name, err := idInUse(tx, req.GetParent(), req.GetTableId()); err != nil {
+			return err
+		} else if kind != "" && kind != "Table" {
+			return refusal.Exists(kind, name)
+		}
 		if err := checkBackupPlaces(tx, req.GetParent(), settings.Table); err != nil {
 			return err
 		}
@@ -91,12 +96,17 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	return shownTable(t), nil
 }
 
-// checkTableCount returns an error if an instance has the maximum number of tables.
+// checkTableCount returns an error if an instance has the maximum number of tables. A materialized view counts
+// as one.
 func (s *Control) checkTableCount(r Catalog, instance string) error {
-	if s.Limits != limits.Off && len(r.Tables(resname.TablesOf(instance))) >= limits.MaxTablesPerInstance {
-		return refusal.TooManyTables(instance, limits.MaxTablesPerInstance)
+	if s.Limits == limits.Off {
+		return nil
 	}
-	return nil
+	views, err := r.Resources(kindMaterializedView + instance + "/materializedViews/")
+	if err == nil && len(r.Tables(resname.TablesOf(instance)))+len(views) >= limits.MaxTablesPerInstance {
+		err = refusal.TooManyTables(instance, limits.MaxTablesPerInstance)
+	}
+	return err
 }
 
 // initialSplits returns the split keys, sorted, without duplicates.
@@ -298,6 +308,9 @@ func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTab
 			return err
 		}
 		if err := checkUnprotectedViews(tx, t.Name+"/", "DeleteTable"); err != nil {
+			return err
+		}
+		if err := s.checkUnread(tx, t.Name); err != nil {
 			return err
 		}
 		return tx.SoftDeleteTable(t.Name)

@@ -124,7 +124,7 @@ func (a *avro) named(kind string, s map[string]any, namespace string) (string, e
 	case "fixed":
 		size, _ := s["size"].(json.Number)
 		if n, err := size.Int64(); err != nil || n < 0 {
-			return "", fmt.Errorf("the size of fixed %q is not a non-negative integer", full)
+			return "", fmt.Errorf("the size of fixed %q must be an integer of 0 or more", full)
 		}
 		return full, nil
 	}

@@ -46,6 +46,7 @@ const (
 	MaxDescriptionRunes  = 140   // AppProfile.description: Terraform's documentation
 	MaxInstanceIDBytes   = 33    // https://cloud.google.com/bigtable/docs/creating-instance
 	MaxAppProfileIDBytes = 50    // https://cloud.google.com/bigtable/docs/configuring-app-profiles
-	MaxViewIDBytes       = 128   // of logical views
+	MaxViewIDBytes       = 128   // of logical and materialized views
+	MaxViewsPerTable     = 5     // materialized views
 	MaxPolicyPrincipals  = 1_500 // google.iam.v1.Policy
 )

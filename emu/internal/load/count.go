@@ -155,6 +155,37 @@ func (r *Rows) End(t *heat.Table, req *btpb.ReadRowsRequest, err error) {
 	t.Add(first, c)
 }
 
+// Scan counts the rows that a SQL query reads in a scan.
+type Scan struct {
+	table *heat.Table
+	// The current row, and the number of its bytes read. The memory of the key is reused.
+	key   []byte
+	bytes int
+}
+
+// Begin counts a read at the first key of a scan, and makes the following rows count in a table.
+func (s *Scan) Begin(t *heat.Table, first []byte) {
+	s.table = t
+	t.Add(first, heat.Counts{Reads: 1})
+}
+
+// Row counts the row before, and begins another.
+func (s *Scan) Row(key []byte) {
+	s.End()
+	s.key, s.bytes = append(s.key[:0], key...), len(key)
+}
+
+// Cell adds the size of a cell to the current row.
+func (s *Scan) Cell(bytes int) { s.bytes += bytes }
+
+// End counts the last row.
+func (s *Scan) End() {
+	if s.bytes > 0 {
+		s.table.Add(s.key, heat.Counts{Rows: 1, Bytes: uint64(s.bytes)})
+		s.bytes = 0
+	}
+}
+
 // firstKey returns the first key of a set, or else the start of its first
 // range.
 func firstKey(set *btpb.RowSet) []byte {

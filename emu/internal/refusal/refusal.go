@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -332,4 +333,41 @@ func ExpiredQuery(causes int) error {
 		return st.Err()
 	}
 	return detailed.Err()
+}
+
+// InvalidView returns the status for a query that no materialized view may have. Its callers name the source of
+// the text: better-bttest has seen some, the others are ours.
+func InvalidView(text string) error { return New(codes.InvalidArgument, "%s", text) }
+
+// UnselectedKey returns the status for a materialized view without a column of its clause. Seen: better-bttest.
+func UnselectedKey(clause string) error {
+	return New(codes.InvalidArgument, "every %s column must be selected in the final query", clause)
+}
+
+// NoSourceKey returns the status for a materialized view in an order without the key of its table. Seen:
+// better-bttest.
+func NoSourceKey() error {
+	return New(codes.InvalidArgument, "queries must select and order by the unmodified _key column from the source table")
+}
+
+// KeyHint returns the status for a column _key of a materialized view that is not its only key. Seen:
+// better-bttest.
+func KeyHint() error {
+	return New(codes.InvalidArgument, "queries that provide a _key hint must only group by _key (and optionally _timestamp). Use a different column name if you want to create a composite key.")
+}
+
+// OfQuery converts an error of a query to a status.
+func OfQuery(err error) error {
+	if e, ok := errors.AsType[*value.Error](err); ok {
+		return New(e.Code, "%s", e.Error())
+	}
+	return Of(err)
+}
+
+// NoMaterializedView returns the status for a materialized view that does not exist. Seen: better-bttest.
+func NoMaterializedView(name string) error { return New(codes.NotFound, "Failed to read: %s", name) }
+
+// ImmutableView returns the status for a change of the query of a materialized view. Seen: better-bttest.
+func ImmutableView() error {
+	return New(codes.InvalidArgument, "Immutable fields 'query,name' cannot be updated.")
 }

@@ -25,6 +25,9 @@ type stored struct {
 	cell filter.Cell
 }
 
+// Stored returns a scan of the stored rows, which have the writes of all clusters.
+func Stored(in *engine.Scan) Scan { return &stored{Scan: in} }
+
 // Cell returns the current cell.
 func (s *stored) Cell() *filter.Cell {
 	s.cell = filterCell(s.Scan.Cell())
@@ -77,8 +80,8 @@ func Cells(tx *engine.RowTx) Scan {
 	return &stored{Scan: tx.Scan()}
 }
 
-// scan scans a table with pending rows, which it reads from rows instead of
-// from the store.
+// scan scans a table that has pending rows. It reads those from the field rows, and all others from
+// the store.
 type scan struct {
 	*stored
 	now     time.Time

@@ -45,3 +45,11 @@ func CheckCluster(field, name string) error {
 	}
 	return nil
 }
+
+// CheckMaterializedView checks that a request field holds the name of a materialized view.
+func CheckMaterializedView(field, name string) error {
+	if !HasShape(name, "projects", "instances", "materializedViews") {
+		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/materializedViews/VIEW")
+	}
+	return nil
+}

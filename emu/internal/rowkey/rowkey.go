@@ -26,6 +26,7 @@ type Schema struct {
 	Fields    []Field
 	delimiter []byte // nil for a single field, and for ordered code
 	ordered   bool
+	nulls     bool // of a view: NULL differs from an empty field
 }
 
 // New returns the schema of a definition, which the server has checked.
@@ -50,6 +51,12 @@ func New(def *btapb.Type_Struct) *Schema {
 func (s *Schema) Decode(key []byte, out []value.Value) error {
 	bad := func() error {
 		return value.OutOfRange("row key %q does not fit the row key schema of its table", key)
+	}
+	if s.nulls {
+		if !s.decodeView(key, out) {
+			return bad()
+		}
+		return nil
 	}
 	var parts [][]byte
 	switch {
@@ -144,7 +151,10 @@ func (s *Schema) Prefix(values []value.Value) (prefix []byte, closed, ok bool) {
 		if i > 0 {
 			prefix = append(prefix, s.separator()...)
 		}
-		if s.ordered {
+		switch {
+		case s.nulls:
+			part = viewPart(part)
+		case s.ordered:
 			part = escape(part)
 		}
 		prefix = append(prefix, part...)
@@ -152,7 +162,7 @@ func (s *Schema) Prefix(values []value.Value) (prefix []byte, closed, ok bool) {
 	if len(values) == len(s.Fields) {
 		return prefix, true, true
 	}
-	if s.ordered { // empty fields at the end are left out
+	if s.ordered && !s.nulls { // empty fields at the end are left out
 		return prefix, false, true
 	}
 	return append(prefix, s.separator()...), false, true

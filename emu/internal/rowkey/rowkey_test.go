@@ -101,3 +101,37 @@ func TestDecode(t *testing.T) {
 		}
 	}
 }
+
+// The keys of a view tell NULL from an empty text, and come back.
+func TestViewKeys(t *testing.T) {
+	t.Parallel()
+	s := OfView([]Field{{Name: "a", Type: value.BytesType}, {Name: "n", Type: value.Int64Type}}, false)
+	for want, values := range map[string][]value.Value{
+		"6100017f":           {value.BytesOf("a"), value.Int64(-1)},
+		"0000000180":         {value.Null, value.Int64(0)}, // NULL, 00 01, 80
+		"00ff00010000":       {value.BytesOf(""), value.Null},
+		"00ff00ff0001c100ff": {value.BytesOf("\x00"), value.Int64(256)},
+		"6100ff620001bf":     {value.BytesOf("a\x00b"), value.Int64(63)},
+	} {
+		key, ok := s.Key(values)
+		if got := hex.EncodeToString(key); got != want || !ok {
+			t.Errorf("%v has the key %s, want %s", values, got, want)
+		}
+		back := make([]value.Value, len(values))
+		if err := s.Decode(key, back); err != nil {
+			t.Error(err)
+		}
+		for i := range back {
+			if back[i].IsNull() != values[i].IsNull() || value.Compare(back[i], values[i]) != 0 {
+				t.Errorf("%s comes back as %v, want %v", want, back, values)
+			}
+		}
+	}
+	whole := OfView([]Field{{Name: "_key", Type: value.BytesType}}, true)
+	if key, ok := whole.Key([]value.Value{value.BytesOf("a\x00")}); !ok || string(key) != "a\x00" {
+		t.Errorf("a whole key is %q", key)
+	}
+	if _, ok := whole.Key([]value.Value{value.Null}); ok {
+		t.Error("NULL is a row key")
+	}
+}

@@ -81,7 +81,7 @@ type record struct {
 	Rows string `json:"rows,omitempty"`
 }
 
-// request returns the request of the job that backs up t. Before and Rows are the record's.
+// request returns the request of the job that backs up t: r with the definition of t.
 func (r record) request(t *tabledef.Table) (json.RawMessage, error) {
 	var err error
 	if r.Table, err = tabledef.Encode(t); err != nil {
@@ -120,7 +120,7 @@ func decode(j jobs.Job) (b backup, err error) {
 	return b, nil
 }
 
-// rows returns the table with the items.
+// rows returns the Bigtable table with the items of the backup.
 func (b *backup) rows(st *store.Store) string {
 	if b.Rows != "" {
 		return b.Rows
@@ -144,8 +144,8 @@ func (b *backup) expires() wire.EpochSeconds {
 	return wire.EpochSeconds(b.Created.Add(systemAge).UnixMilli())
 }
 
-// A job's id is the last part of the ARN and the name of the table, so that jobs are ordered
-// by time.
+// The id of a job begins with its time, so that jobs are ordered by time. It consists of the last
+// part of the backup's ARN, a slash and the name of the table.
 const systemSuffix = "-00000000"
 
 func newID(at time.Time, suffix, table string) string {
@@ -168,8 +168,8 @@ var (
 	region = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`) })
 )
 
-// parseARN returns the id of the backup in an ARN. The ARN must have a region, which may be
-// any.
+// parseARN returns the id of the backup in an ARN. The ARN must have a region, but not that of
+// the service.
 func (s *Service) parseARN(arn string) (id string, err error) {
 	m := backupARN().FindStringSubmatch(arn)
 	switch {
@@ -199,7 +199,7 @@ func (s *Service) backup(ctx context.Context, arn string) (backup, error) {
 	return decode(j)
 }
 
-// table returns an existing table for the operations on backups.
+// table returns a table for the operations on backups. They do not find a table that is CREATING.
 func (s *Service) table(ctx context.Context, name string) (*tabledef.Table, error) {
 	t, err := s.Store.TableNow(ctx, name)
 	if errors.Is(err, store.ErrTableNotFound) || err == nil && t.Status == tabledef.StatusCreating {
@@ -369,8 +369,8 @@ type ListOutput struct {
 // maxList is the maximum and default number of backups in an answer.
 const maxList = 100
 
-// millis converts a time of a request, in seconds since 1970; it limits the result to the
-// valid range.
+// millis converts a time of a request, in seconds since 1970, to milliseconds. It limits the
+// result to the range of int64.
 func millis(seconds float64) int64 {
 	switch n := math.RoundToEven(seconds * 1000); {
 	case n >= math.MaxInt64:

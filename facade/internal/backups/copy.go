@@ -76,8 +76,8 @@ func counted(ctx context.Context, c *jobs.Claim, p *progress, items iter.Seq2[hi
 	}
 }
 
-// scratch assigns a scratch table to an unfinished reading, and drops that of an earlier
-// attempt.
+// scratch drops the scratch table of an earlier attempt. Unless all items are copied, it starts
+// the progress again, with a new scratch table.
 func (w worker) scratch(ctx context.Context, c *jobs.Claim) (p progress, err error) {
 	if text := c.Job().Progress; text != nil {
 		if err := json.Unmarshal(text, &p); err != nil {
@@ -170,7 +170,8 @@ func (w worker) source(ctx context.Context, was *tabledef.Table) (*tabledef.Tabl
 	return now, nil
 }
 
-// ended releases the log of a source table, unless the work will be repeated.
+// ended releases the log of a source table, unless the work will be repeated. It returns err, as
+// a *jobs.Failure if another attempt cannot succeed.
 func (w worker) ended(ctx context.Context, c *jobs.Claim, table string, err error) error {
 	switch {
 	case errors.Is(err, store.ErrTableNotFound): // the source or the target was deleted meanwhile

@@ -253,8 +253,8 @@ func (s *Service) restores(ctx context.Context) (r running, err error) {
 // resourceOf returns the part of an ARN after region and account, which are irrelevant here.
 func resourceOf(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
 
-// begin creates the table, without items, and the job that restores them: from src, if that
-// is not nil.
+// begin creates the table, without items, and the job that restores them from src or, if src is
+// nil, from a backup.
 func (s *Service) begin(ctx context.Context, t *tabledef.Table, r restore, src *tabledef.Table) (*tabledef.Table, error) {
 	switch there, err := s.Store.TableNow(ctx, t.Name); {
 	case err == nil && there.Restoring():

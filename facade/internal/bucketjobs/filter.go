@@ -106,7 +106,7 @@ func (f filter) takes(item attr.Item) bool {
 	return (f.partition == nil || f.partition.Eval(item)) && (f.condition == nil || f.condition.Eval(item))
 }
 
-// of returns the exported part of an item; nil if it is not exported.
+// of returns the exported attributes of an item; all of them without a projection.
 func (f filter) of(item attr.Item) attr.Item {
 	if f.projection == nil {
 		return item

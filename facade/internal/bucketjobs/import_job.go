@@ -84,7 +84,7 @@ func (s *Service) runImport(ctx context.Context, c *jobs.Claim) error {
 	return nil
 }
 
-// all imports everything, and saves the result.
+// all creates the table, puts all items into it, and saves the result.
 func (r *importRun) all(ctx context.Context) error {
 	from := r.job.Request.S3BucketSource
 	bucket, err := r.s.bucket(*from.S3Bucket, from.S3BucketOwner)

@@ -27,7 +27,7 @@ const (
 // maxLogged limits the lines in the log of an import.
 const maxLogged = 10_000
 
-// The patterns of members, as in texts.
+// The patterns of members in the API model, in the form in which error texts quote them.
 const (
 	bucketName   = `^[a-z0-9A-Z]+[\.\-\w]*[a-z0-9A-Z]+$`
 	bucketOwner  = `[0-9]{12}`

@@ -109,7 +109,8 @@ func (c *Tally) Report(named string, t *tabledef.Table, mode *string) *Consumed 
 	return out
 }
 
-// ReportReads is like Report, applied to reads in a transaction.
+// ReportReads is like Report, but also reports the units as read units, as responses of
+// transactions do.
 func (c *Tally) ReportReads(named string, t *tabledef.Table, mode *string) *Consumed {
 	out := c.Report(named, t, mode)
 	if out != nil {
@@ -118,7 +119,8 @@ func (c *Tally) ReportReads(named string, t *tabledef.Table, mode *string) *Cons
 	return out
 }
 
-// ReportWrites is like Report, applied to writes in a transaction.
+// ReportWrites is like Report, but also reports the units as write units, as responses of
+// transactions do.
 func (c *Tally) ReportWrites(named string, t *tabledef.Table, mode *string) *Consumed {
 	out := c.Report(named, t, mode)
 	if out != nil {
@@ -150,8 +152,8 @@ type tableTally struct {
 	table *tabledef.Table
 }
 
-// Of returns the tally of a table. named is the name or ARN with which the request first
-// refers to the table. Reports are sorted by these names.
+// Of returns the tally of the table called name. named is the name or ARN with which the request
+// first refers to the table. Reports are sorted by name, and show named.
 func (c *Tallies) Of(name, named string, t *tabledef.Table) *Tally {
 	of := c.tables[name]
 	if of == nil {

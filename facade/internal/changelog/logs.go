@@ -87,7 +87,7 @@ type Logs struct {
 	newest map[trailKey]*Write
 	queue  []*Write
 	kept   int      // len(newest) at the last Clear
-	late   []*Write // their records may not be appended; they hold the floor
+	late   []*Write // their records may be missing in the log; they hold the floor
 
 	grown atomic.Pointer[chan struct{}] // closed when records are appended; nil: no reader waits
 }
@@ -145,8 +145,8 @@ func (lg *Logs) MarkRows(ctx context.Context, log *tabledef.Log, table string, r
 	return lg.o.Marks.MarkRows(ctx, table, rows)
 }
 
-// join registers this process, and starts renewing the registration if there are others:
-// their readers also wait for a process that only writes.
+// join registers this process if log is on. If there are other processes, it starts to renew the
+// registration: their readers wait for this process even if it only writes.
 func (lg *Logs) join(ctx context.Context, log *tabledef.Log) error {
 	if !log.On() {
 		return nil
@@ -180,7 +180,7 @@ type Write struct {
 // Change describes a write to an item before it is recorded.
 type Change struct {
 	Item         Item
-	Old, Updated attr.Item   // item before the write; nil if it did not exist
+	Old, Updated attr.Item   // item before and after the write; nil if it does not exist
 	After        Position    // position of the latest record of the item that is still in its row
 	Expired      bool        // whether the write deletes an item whose time to live has ended
 	Mark         *marks.Mark // mark of the item's row
@@ -322,7 +322,8 @@ func (lg *Logs) mutateAll(ctx context.Context, table string, entries []*btpb.Mut
 	return err
 }
 
-// appended records that the record of a write is in the log. The caller holds lg.mu.
+// appended notes that the record of w is in the log. Of two writes of one item, only the newer
+// one still needs its record cell. The caller holds lg.mu.
 func (lg *Logs) appended(w *Write) {
 	key := w.item()
 	before := lg.newest[key]
@@ -419,8 +420,9 @@ func (lg *Logs) Settle(ctx context.Context) error {
 	return nil
 }
 
-// RecoverRow appends the records in a row of a table to the log, and deletes their cells,
-// now or later. It returns the other cells of the row. log may be nil.
+// RecoverRow appends the records in a row of a table to the log, and deletes their cells, now or
+// later. It returns the other cells of the row. name is the table's name in marks, and table its
+// Bigtable table. If log is nil, RecoverRow only returns the other cells.
 func (lg *Logs) RecoverRow(ctx context.Context, name, table string, log *tabledef.Log, row layout.Row) (rest []layout.Cell, err error) {
 	var entries []*btpb.MutateRowsRequest_Entry
 	var found []*Write
@@ -503,8 +505,9 @@ func (lg *Logs) Floor(ctx context.Context) (uint64, error) {
 	return floor, err
 }
 
-// Read yields the records of a slot from a position, inclusive, to a sequence number,
-// exclusive. The images in a record share memory with a message.
+// Read yields the records of a slot from a position, inclusive, to a sequence number, exclusive:
+// at most limit, or all if limit is 0. The images in a record share memory with the response of
+// Bigtable; clone them to keep them.
 func (lg *Logs) Read(ctx context.Context, log *tabledef.Log, slot uint16, from Position, before uint64, limit int) iter.Seq2[Entry, error] {
 	if from.Sequence >= before {
 		return func(func(Entry, error) bool) {}

@@ -136,7 +136,7 @@ func newCellValue(slot uint16, p Position, r *Record) cellValue {
 	return r.Append(append(make([]byte, 0, keyBytes+r.Bytes()), Key(slot, p)...))
 }
 
-// entry returns the write of the record to the log.
+// entry returns the mutation that adds the record to the log's table.
 func (v cellValue) entry(p Position) *btpb.MutateRowsRequest_Entry {
 	return &btpb.MutateRowsRequest_Entry{RowKey: v[:keyBytes:keyBytes], Mutations: []*btpb.Mutation{
 		btclient.SetCell(Family, nil, CellMicros(p), v[keyBytes:]),

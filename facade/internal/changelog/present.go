@@ -41,8 +41,8 @@ func (lg *Logs) Disappear(ctx context.Context) {
 	}
 }
 
-// Others reports whether another process may be open. Earlier processes of the same slot
-// do not count.
+// Others reports whether another process may be open. Earlier processes of the same slot do not
+// count; Others deletes their rows.
 func (lg *Logs) Others(ctx context.Context) (others bool, err error) {
 	prefix := []byte(lg.o.Present)
 	own := string(lg.presentRow(lg.epoch))

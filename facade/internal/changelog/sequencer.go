@@ -26,8 +26,9 @@ const (
 	deadAfter = 30 * time.Second
 )
 
-// aheadNanos is how far above its clock a process stores its ceiling. It stores one once in
-// that time, and after a restart its numbers jump by at most that.
+// aheadNanos is the distance from the clock of a process to a ceiling that it stores. The process
+// stores a ceiling about once in this time. After a restart its numbers jump by at most this
+// distance.
 const aheadNanos = uint64(time.Second)
 
 // Sequencer assigns the sequence numbers of a process. It is safe for concurrent use.
@@ -174,8 +175,8 @@ func (s *Sequencer) ownFloor() uint64 {
 	return s.last + 1
 }
 
-// ready renews the registration if its last renewal is older than age, or the ceiling is not
-// above the clock and the number above.
+// ready renews the registration if its last renewal is older than age, or if the ceiling is not
+// greater than the clock and the sequence number `above`.
 func (s *Sequencer) ready(ctx context.Context, above uint64, age time.Duration) error {
 	if s.isReady(above, age) {
 		return nil

@@ -62,8 +62,8 @@ func (r *Runner) readToken(ctx context.Context, kind string, t Token) (*tokenTex
 	return known, there.version, nil
 }
 
-// Find returns the job that a token created. found is false if the token has none. It returns
-// ErrTokenMismatch if the token was used for a different request.
+// Find returns the job that a token created. found is false if the token has not created one.
+// Find returns ErrTokenMismatch if the token was used for a different request.
 func (r *Runner) Find(ctx context.Context, kind string, t Token) (j Job, found bool, err error) {
 	known, _, err := r.readToken(ctx, kind, t)
 	if err != nil || known == nil {

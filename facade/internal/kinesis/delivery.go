@@ -65,8 +65,8 @@ type Source interface {
 	Found(ctx context.Context, there bool) error
 	// Floor returns a number below which no more records are added.
 	Floor(ctx context.Context) (uint64, error)
-	// Read yields the records of a slot from a position, inclusive, to a number,
-	// exclusive.
+	// Read yields the records of a slot from a position, inclusive, to a number, exclusive: at
+	// most limit.
 	Read(ctx context.Context, log *tabledef.Log, slot uint16, from changelog.Position, before uint64, limit int) iter.Seq2[changelog.Entry, error]
 	// Grown returns a channel that is closed when records are added.
 	Grown() <-chan struct{}
@@ -103,7 +103,7 @@ type Delivery struct {
 
 	checkpoint Checkpoint
 	read       changelog.Position          // start of the next page
-	taken      map[changelog.Position]bool // at or above the checkpoint
+	taken      map[changelog.Position]bool // positions of accepted records, at or above the checkpoint
 	unsaved    bool                        // records were accepted since the last save
 }
 
@@ -216,7 +216,8 @@ func (d *Delivery) pass(ctx context.Context) (more, done bool, err error) {
 	return more, ended, d.advance(ctx)
 }
 
-// advance moves the checkpoint up to d.read.
+// advance moves the checkpoint up to d.read, and saves it if records were accepted since the last
+// save.
 func (d *Delivery) advance(ctx context.Context) error {
 	next := d.read.Sequence
 	if next <= d.checkpoint.At {
@@ -244,7 +245,7 @@ const (
 	pageBytes   = 4 << 20
 )
 
-// deliver delivers a page, and reports whether more records follow below a number.
+// deliver delivers a page of the records below before, and reports whether more of them follow.
 func (d *Delivery) deliver(ctx context.Context, t *tabledef.Table, stream string, form Form, before uint64) (more bool, err error) {
 	entries, end, err := d.page(ctx, t, d.read, before)
 	if err != nil {

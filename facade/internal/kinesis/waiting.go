@@ -43,7 +43,7 @@ func Waiting(ctx context.Context, st *store.Store, t *tabledef.Table, region str
 	return nil
 }
 
-// taken returns a number below which all changes were delivered.
+// taken returns the position below which all changes were delivered.
 func taken(ctx context.Context, st *store.Store, t *tabledef.Table, d *tabledef.KinesisDestination) (changelog.Position, error) {
 	at := Checkpoint{At: d.From}
 	j, err := st.Jobs.Get(ctx, kind, idOf(t, d))

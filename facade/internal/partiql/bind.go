@@ -107,7 +107,7 @@ func (st *Statement) Bind(parameters []attr.Value) (*Bound, error) {
 	return out, nil
 }
 
-// checkShape rejects expressions without a statement, aliases, joins and clauses.
+// checkShape rejects expressions without a statement, aliases, joins and unsupported clauses.
 func (st *Statement) checkShape() error {
 	switch {
 	case st.Kind == expression:
@@ -181,7 +181,7 @@ func (b *Bound) sourceOf(source *node) error {
 	return nil
 }
 
-// pathOf returns the document path of a node; nil if it is not a path.
+// pathOf returns the document path of a node, or an error if the node is not a path.
 func pathOf(n *node) (expr.Path, error) {
 	steps := []*node{n}
 	if n.form == formPath {
@@ -326,7 +326,8 @@ func (p *place) String() string {
 	return "root" + strings.Join(steps, "")
 }
 
-// literalAt acts like literal for a value inside another.
+// literalAt returns the value of a literal or parameter that is inside depth others, at the given
+// place. It does not store the value in the node.
 func (b *binder) literalAt(n *node, at *place, depth int) (attr.Value, error) {
 	if depth > attr.MaxDepth {
 		return attr.Value{}, refuse(msgNested, at)

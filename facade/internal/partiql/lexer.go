@@ -39,7 +39,7 @@ func (t token) is(text string) bool {
 	return (t.kind == tokMark || t.kind == tokKeyword) && t.text == text
 }
 
-// pairs are words that form one token with the word before them.
+// pairs has the words that form one token with the word before them, by that word.
 var pairs = map[string][]string{
 	"is": {"not"}, "not": {"in", "between", "like"}, "insert": {"into"}, "order": {"by"}, "group": {"by"},
 }
@@ -52,7 +52,8 @@ type lexer struct {
 	tokens       []token
 }
 
-// lex returns the tokens of a statement. Its only error is the one without detail.
+// lex returns the tokens of a statement. For every invalid text it returns the same error,
+// without a detail.
 func lex(src string) ([]token, error) {
 	l := &lexer{src: src, line: 1, column: 1, tokens: make([]token, 0, len(src)/4+2)}
 	for {

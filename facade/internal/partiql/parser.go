@@ -71,7 +71,8 @@ func (p *parser) expect(mark, name string) error {
 	return nil
 }
 
-// statement parses the whole text. Without a statement it is an expression.
+// statement parses the whole text. If the text is only an expression, the result has the kind
+// expression.
 func (p *parser) statement() (*Statement, error) {
 	n, err := p.expression(0)
 	if err != nil {

@@ -68,7 +68,7 @@ func (p *parser) columnsOf(st *Statement) error {
 	}
 }
 
-// alias skips an alias, if there is one.
+// alias skips an alias, if any, and sets st.alias.
 func (p *parser) alias(st *Statement) {
 	as := p.accept("as")
 	if t := p.peek(); t.kind == tokName || t.kind == tokQuoted {

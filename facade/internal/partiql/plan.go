@@ -105,7 +105,7 @@ func (b *Bound) checkOrder(key Key) error {
 }
 
 // direct puts the partitions of a plan into the order of ORDER BY. If that names only the
-// partition key, their items stay in descending order of the sort key.
+// partition key, the items of each partition are in descending order of the sort key.
 func (b *Bound) direct(plan *Plan, key Key) error {
 	byHash, bySort := false, false
 	for _, term := range b.order {
@@ -254,8 +254,8 @@ type single struct {
 	rest []*node
 }
 
-// planOne finds an equality on each key attribute at the top of the WHERE. IN with one value
-// counts as an equality.
+// planOne finds an equality on each key attribute at the top of the WHERE. In a SELECT, IN with
+// one value counts as an equality.
 func (b *Bound) planOne(key Key) (single, error) {
 	s := single{key: attr.Item{}}
 	if b.root == nil {

@@ -17,7 +17,7 @@ import (
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/rbac-considerations.html
 const maxBytes = 20480
 
-// defaultVersion is the version of a document without one.
+// defaultVersion begins a document that was stored without a version.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_version.html
 const defaultVersion = `{"Version":"2008-10-17",`
 

@@ -73,9 +73,9 @@ func notFound(of Resource, why string) error {
 	return awserr.New(awserr.CodePolicyNotFound, awserr.MsgPolicyNotFound, cmp.Or(why, of.ARN))
 }
 
-// Put returns the policy that results from replacing the document of p, or p itself if
-// the documents are equivalent. expected, if not nil, is the
-// revision that the policy must have, or NoPolicy if there must be none.
+// Put returns the policy that results from replacing the document of p, or p itself if the
+// documents are equivalent. expected, if not nil, is the revision that the policy must have, or
+// NoPolicy if there must not be a policy.
 func Put(p tabledef.Policy, of Resource, document string, expected *string, now time.Time) (tabledef.Policy, error) {
 	text, err := canonical(document)
 	if err != nil {

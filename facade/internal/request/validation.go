@@ -86,8 +86,8 @@ func (v *Validator) Pattern(member string, value *string, pattern string) {
 	}
 }
 
-// Count checks the number of elements in a required list. The error for too many elements
-// shows them.
+// Count checks that a required list has 1 to most elements. The error for too many shows only
+// their number, followed by the noun elements.
 func (v *Validator) Count(member string, absent bool, n, most int, elements string) {
 	switch {
 	case absent:

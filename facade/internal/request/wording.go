@@ -25,7 +25,7 @@ type Request struct {
 type Failure struct {
 	member  string
 	text    string
-	Newer   string // text in the newer wording, if the profile has one
+	Newer   string // text in the newer wording, or ""
 	missing bool   // the member is missing
 }
 

@@ -22,7 +22,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
-// backendsAbreast holds the backends, and one with concurrent calls.
+// backendsAbreast holds the backends, and "abreast", whose stores make concurrent calls. lanesOf
+// holds the Options.Concurrency of each backend.
 var (
 	backendsAbreast = func() map[string]func(testing.TB) grpc.ClientConnInterface {
 		all := maps.Clone(backends)
@@ -32,11 +33,12 @@ var (
 	lanesOf = map[string]int{"abreast": 100}
 )
 
-// roundTrip is the duration of a call, in the bubble's time.
+// roundTrip is the duration of a call, in the time of the synctest bubble.
 const roundTrip = time.Millisecond
 
-// cutConn is a connection, a millisecond long, of a process that ends at a time. Of the calls
-// in progress then, a random part arrives, and none answers.
+// cutConn is the connection of a process that ends at a given time. Each call takes roundTrip
+// before it arrives. A random part of the calls in progress at the end arrives, and none of them
+// returns a response.
 type cutConn struct {
 	grpc.ClientConnInterface
 	mu   sync.Mutex
@@ -57,7 +59,8 @@ func (c *cutConn) change(o Options) Options {
 	return o
 }
 
-// ended reports whether the process has ended, and if so whether a call in progress arrives.
+// ended reports whether the process has ended and, if it has, whether the call that was in
+// progress arrives.
 func (c *cutConn) ended() (ended, arrives bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +101,7 @@ func (c *cutConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	return lostStream{stream}, nil
 }
 
-// lostStream is an executed call whose answer is lost.
+// lostStream is a call that was executed, but whose response is lost.
 type lostStream struct{ grpc.ClientStream }
 
 func (l lostStream) RecvMsg(m any) error {
@@ -108,7 +111,8 @@ func (l lostStream) RecvMsg(m any) error {
 }
 
 // TestTransact_CrashAbreast: a process ends at any round trip of a transaction, and any of
-// its calls then may arrive: all of it happens or none, whichever process follows.
+// its calls in progress may arrive. All changes happen or none, whatever other processes do
+// next.
 func TestTransact_CrashAbreast(t *testing.T) {
 	t.Parallel()
 	const steps = 13 // the answer does not wait for the last few
@@ -132,9 +136,9 @@ func TestTransact_CrashAbreast(t *testing.T) {
 	}
 }
 
-// TestWriteItems_CrashAbreast: a process ends at any round trip of a batch of writes whose
-// entries move, and any of its calls then may arrive: once another process has started, each
-// item is the old or the new one, and its entries match.
+// TestWriteItems_CrashAbreast: a process ends at any round trip of a batch of writes that move
+// index entries, and any of its calls in progress may arrive. Once another process has started,
+// each item is the old or the new one, and its entries match.
 func TestWriteItems_CrashAbreast(t *testing.T) {
 	t.Parallel()
 	const steps, n = 5, 10
@@ -206,8 +210,8 @@ func TestWriteItems_CrashAbreast(t *testing.T) {
 	}
 }
 
-// TestTransact_Fair: clients of two processes each want two of five items, and retry when
-// refused. All get them, and none much later than the others.
+// TestTransact_Fair: the clients of two processes each write two of five items in a transaction,
+// and retry after a conflict. All succeed, and none much later than the others.
 func TestTransact_Fair(t *testing.T) {
 	t.Parallel()
 	clients := 32

@@ -61,8 +61,8 @@ const (
 	// there, until the other process fills them again.
 	catalogMaxAge = time.Second
 
-	// fillAgainAfter is the delay of that second filling: twice as long, so that writes
-	// already in progress can end.
+	// fillAgainAfter is the time from the addition of an index or of due times until they are
+	// filled again. It is twice catalogMaxAge, so that writes already in progress can end.
 	fillAgainAfter = 2 * catalogMaxAge
 )
 
@@ -86,7 +86,7 @@ type cachedTable struct {
 	fetched time.Time
 	layout  *tableLayout
 
-	fillAgain time.Time // the earliest time in the definition to fill something again; zero: none
+	fillAgain time.Time // earliest of def.FillTimes; zero if nothing must be filled again
 }
 
 // catalog reads, caches and writes the definitions.
@@ -98,23 +98,23 @@ type catalog struct {
 
 	mu     sync.RWMutex
 	tables map[string]*cachedTable // by name
-	// changes counts this process's writes of a definition, by name; under mu.
+	// changes counts this process's writes of each definition, by table name; under mu.
 	changes map[string]uint64
 
-	// loaded holds the load times that the migration noted, by DynamoDB table, in microseconds;
-	// looked is the time when they were read. Neither changes after openCatalog.
-	loaded map[string]int64
-	// followed holds the tables that a migration followed into at the start.
+	// loaded holds the load times that the migration noted, by DynamoDB table, in microseconds.
+	// followed reports whether a migration followed a live table into a DynamoDB table. looked
+	// is the time at which the notes were read. None changes after openCatalog.
+	loaded   map[string]int64
 	followed map[string]bool
 	looked   time.Time
 
 	// ddl serializes the changes of definitions in this process. Take it before a table's
 	// schema latch and before mu.
 	ddl sync.Mutex
-	// latches block item writes while a definition changes, so that no write spans the
-	// change. By name; under mu.
+	// latches holds the latch of each table, by name; under mu. It blocks item writes while
+	// the definition changes, so that no write spans the change.
 	latches map[string]*sync.RWMutex
-	// filling holds the tables whose indexes this process is filling again; under mu.
+	// filling holds the names of tables for which fillAgain is running; under mu.
 	filling map[string]bool
 
 	// room is the number of tables that can be created before the next count, and counted the
@@ -130,7 +130,9 @@ func newCatalog(in *instance, mappings map[string]*layout.Mapping) *catalog {
 	}
 }
 
-// lookup returns the current definition of a table, from the cache while that is fresh.
+// lookup returns the definition of a table as it appears now. It reads the catalog only if
+// the cached definition is missing or older than catalogMaxAge. If the table's second filling
+// is due, lookup starts it. Errors: ErrTableNotFound, ErrOutsideMapping.
 func (cat *catalog) lookup(ctx context.Context, name string) (*cachedTable, error) {
 	now := cat.o.Now()
 	cat.mu.RLock()
@@ -148,7 +150,8 @@ func (cat *catalog) lookup(ctx context.Context, name string) (*cachedTable, erro
 	return c.at(now)
 }
 
-// refresh reads the stored definition of a table into the cache.
+// refresh reads the stored definition of a table into the cache, and returns it. It may be
+// the definition of a deleted table, since refresh ignores the clock. Errors: those of lookup.
 func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, error) {
 	for {
 		c, err := cat.read(ctx, name)
@@ -158,11 +161,11 @@ func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, err
 	}
 }
 
-// errOvertaken means that this process changed a definition while it was being read. The
-// cache must not take the old one, which writes after the change would use.
+// errOvertaken means that this process changed a definition while it was being read. The old
+// definition must not enter the cache, because later writes would use it.
 var errOvertaken = errors.New("the definition changed while it was being read")
 
-// read is one attempt of refresh. Errors: errOvertaken.
+// read is one attempt of refresh. Errors: errOvertaken, and those of refresh.
 func (cat *catalog) read(ctx context.Context, name string) (*cachedTable, error) {
 	fetched := cat.o.Now()
 	cat.mu.RLock()
@@ -202,7 +205,7 @@ func (cat *catalog) read(ctx context.Context, name string) (*cachedTable, error)
 	return c, err
 }
 
-// remember caches a written definition.
+// remember caches a definition that this process has just written with the given version.
 func (cat *catalog) remember(def *tabledef.Table, version []byte) (*cachedTable, error) {
 	cat.mu.Lock()
 	defer cat.mu.Unlock()
@@ -234,7 +237,8 @@ func (cat *catalog) rememberLocked(def *tabledef.Table, version []byte, fetched 
 	return c, nil
 }
 
-// changed counts a possible write of a definition by this process.
+// changed counts a write of a definition by this process, or an attempt whose outcome is
+// unknown.
 func (cat *catalog) changed(name string) {
 	cat.mu.Lock()
 	defer cat.mu.Unlock()
@@ -247,8 +251,8 @@ func (cat *catalog) forget(name string) {
 	delete(cat.tables, name)
 }
 
-// latchOf returns the latch of a table: writes share it, a change of the definition holds it
-// exclusively.
+// latchOf returns the latch of a table. Writes of items share the latch; a change of the
+// definition holds it exclusively.
 func (cat *catalog) latchOf(name string) *sync.RWMutex {
 	cat.mu.RLock()
 	l := cat.latches[name]
@@ -265,8 +269,8 @@ func (cat *catalog) latchOf(name string) *sync.RWMutex {
 	return l
 }
 
-// current returns the current definition of the table t, whose indexes may have changed since
-// t was looked up. Errors: ErrTableNotFound.
+// current is like lookup, for a table that the caller looked up before. The indexes may have
+// changed since. Errors: those of lookup; ErrTableNotFound if another table has the name now.
 func (cat *catalog) current(ctx context.Context, t *tabledef.Table) (*cachedTable, error) {
 	c, err := cat.lookup(ctx, t.Name)
 	if err != nil {
@@ -311,9 +315,9 @@ func (cat *catalog) Settled(ctx context.Context, name string) (*tabledef.Table, 
 	return t, err
 }
 
-// Outdated reports whether an operation failed, without having written anything, because
-// a Bigtable table is missing. Another process may have deleted and recreated the table.
-// If so, Outdated clears the cache of definitions.
+// Outdated reports whether err means that an operation failed because a Bigtable table is
+// missing, before it wrote anything. Another process may have deleted and recreated the
+// DynamoDB table, so Outdated then clears the cache of definitions.
 func (cat *catalog) Outdated(err error) bool {
 	if status.Code(err) != codes.NotFound || errors.Is(err, errIndexesBehind) {
 		return false
@@ -324,8 +328,8 @@ func (cat *catalog) Outdated(err error) bool {
 	return true
 }
 
-// ListTables returns up to limit table names that follow a given name, in ascending
-// order. It also reports whether there are more.
+// ListTables returns up to limit table names that follow after, in ascending order. more
+// reports whether others follow.
 func (cat *catalog) ListTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
 	span := layout.Span{Start: append(tableRow(after), 0), End: cells.PrefixEnd([]byte(tableRowPrefix))}
 	rows := cat.bt.Read(ctx, btclient.Read{
@@ -346,7 +350,8 @@ func (cat *catalog) ListTables(ctx context.Context, after string, limit int) (na
 	return names, false, nil
 }
 
-// replaceTable writes a changed definition if the stored one still has the given version.
+// replaceTable writes and caches a changed definition. If another process has changed the
+// stored one, whose version the caller read, replaceTable returns a *TableInUseError.
 func (cat *catalog) replaceTable(ctx context.Context, def *tabledef.Table, version []byte) (*cachedTable, error) {
 	next, ok, err := cat.writeTable(ctx, def, version)
 	if err != nil {
@@ -376,8 +381,8 @@ func (cat *catalog) writeTable(ctx context.Context, def *tabledef.Table, version
 
 func tableRow(name string) []byte { return []byte(tableRowPrefix + name) }
 
-// newTableID returns a Bigtable table id for a DynamoDB name: as much of the name as fits,
-// and a hash of all parts.
+// newTableID returns a Bigtable table id: prefix, as much of the DynamoDB name as fits, and a
+// hash of name and parts.
 func newTableID(prefix, name string, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{name}, parts...), "\x00")))
 	tail := "-" + hex.EncodeToString(sum[:6])

@@ -147,8 +147,8 @@ func TestStore_AddIndex(t *testing.T) {
 	}
 }
 
-// A store counts the tables after a while, and when it may have created too many: not at each
-// creation.
+// A store counts the tables only when it may have reached the limit, or other processes may have
+// created tables since the last count; not at each creation.
 func TestStore_TableLimit(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {

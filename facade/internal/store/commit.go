@@ -13,32 +13,33 @@ import (
 
 // itemChange is a change of one item that is ready to commit.
 type itemChange struct {
-	st      itemState // as it was read
-	updated attr.Item // nil: the item is deleted
-	expired bool      // the reaper deletes it
-	order   int64
-	state   []byte           // the new state cell
-	muts    []*btpb.Mutation // without the record cell and the outbox cell
+	st      itemState        // as it was read
+	updated attr.Item        // nil: the item is deleted
+	expired bool             // the reaper deletes it
+	order   int64            // of this change
+	state   []byte           // value of the new state cell
+	muts    []*btpb.Mutation // commitChange adds the record cell and the outbox cell
 	records bool             // the change goes into the table's log
 	index   indexChange      // pending after the commit
-	outbox  bool             // an outbox cell marks the pending work, not the state alone
+	outbox  bool             // an outbox cell records the pending index work
 }
 
-// needsMark reports whether work remains after the commit; then the row needs a mark.
+// needsMark reports whether the row needs a mark, because work remains after the commit.
 func (c *itemChange) needsMark() bool { return c.records || !c.index.empty() }
 
-// commitChange commits a change by commit, which applies c.muts if the item is unchanged
-// since it was read. A process that starts after a crash at any step can find the remaining
-// work:
+// commitChange commits a change by calling commit, which applies c.muts if the item is
+// unchanged since it was read, and reports whether it did. A process that starts after a
+// crash at any step can find the remaining work:
 //
 //  1. mark the row
 //  2. take a place in the log
 //  3. commit, with the record cell and the outbox cell
-//  4. bring the change to the indexes, or postpone that until their lag has passed
+//  4. apply the change to the indexes, or postpone that until their lag has passed
 //  5. end the use of the mark
 //
 // commitChange ends the use of mark; if mark is nil, it marks the row if necessary. It adds
-// the record of the change to changed; the caller appends it to the log.
+// the record of the change to changed; the caller appends the record to the log. done is
+// false if commit reports false. If done is true, an error is errIndexesBehind.
 func (ob *outbox) commitChange(
 	ctx context.Context, c *itemChange, mark *marks.Mark, changed *[]*changelog.Write, commit func(context.Context) (bool, error),
 ) (done bool, err error) {

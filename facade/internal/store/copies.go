@@ -11,18 +11,18 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// A mapping can store an item as a copy of the highest version of another item (latest): it
-// has no cells of its own. A write of the copy changes nothing. It is allowed if the copy
-// already equals the written item after the request.
+// A mapping can store an item as a copy of the highest version of another item (latest). Such
+// a copy has no cells of its own, so a write of it changes nothing. The write is allowed if
+// the written item equals the highest version after the request.
 
-// errCopy rejects a write that would make a copy differ from the highest version.
+// errCopy returns the error of a write that would make a copy differ from the highest version.
 func (p *slot) errCopy() error {
 	return fmt.Errorf("%w: item %s of table %s is a copy of its highest version: expected the attributes that this version has after the request",
 		ErrOutsideMapping, attr.AppendItemJSON(nil, p.key), p.l.name)
 }
 
-// judgeCopies sets Err of the changes whose copy would differ from the highest version after
-// the transaction. Call it after evaluate.
+// judgeCopies sets Err of each change of a copy that would differ from the highest version
+// after the transaction. In all changes of copies it sets judged. Call it after evaluate.
 func (ta *transactor) judgeCopies(changes []*Change) error {
 	for _, ch := range changes {
 		if ch.st == nil || ch.Err != nil || !ch.write.derived {

@@ -18,9 +18,10 @@ const (
 	// countedItems is the maximum number of items in a small table, which is counted when
 	// it is described. Options.CountedItems overrides it.
 	countedItems = 10_000
-	// measuredBytes is the size up to which a count reads whole items to measure them. Beyond
-	// it, if every row is one item, the count reads only keys and assumes the average size so
-	// far.
+	// measuredBytes is the size of items up to which a count reads whole items to measure them.
+	// Beyond it, if every row is one item, the count reads only keys and assumes the average
+	// size so far. Otherwise a count with a limit ends there, and one without a limit measures
+	// the other items too.
 	measuredBytes = 4 << 20
 )
 
@@ -100,7 +101,8 @@ func (t *countedTable) Count(ctx context.Context, counts *sizes.Counts, most int
 	return true, nil
 }
 
-// count counts a table, or its index ix if that is not nil.
+// count counts the items of a table, or the entries of its index ix if that is not nil. If it
+// meets more than most items, it stops and returns false for all; 0 means no limit.
 func (ct *counter) count(ctx context.Context, c *cachedTable, ix *tabledef.Index, most int64) (n sizes.Count, all bool, err error) {
 	var x *indexLayout
 	if ix != nil {
@@ -133,7 +135,8 @@ func (ct *counter) count(ctx context.Context, c *cachedTable, ix *tabledef.Index
 	return n, true, nil
 }
 
-// countKeys counts rows, and extrapolates the bytes from the measured items.
+// countKeys acts like count for a table or an index x whose rows are single items. It reads
+// only keys, and extrapolates the bytes from the measured items.
 func (ct *counter) countKeys(ctx context.Context, c *cachedTable, x *indexLayout, measured sizes.Count, most int64) (n sizes.Count, all bool, err error) {
 	item := btclient.Chain(btclient.OfFamily(lens.FamilyItem), btclient.KeysOnly())
 	read := btclient.Read{Table: c.layout.table, Spans: c.layout.base.PlanScan().Spans, Filter: btclient.AnyOf(item, anyIntent())}

@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// Counts of whole items and of their keys agree, on every Bigtable: neither the remains of
-// index entries count, nor another writer's row that is not an item.
+// Counts of whole items and counts of keys agree on every Bigtable. They include neither the
+// remains of index entries, nor another writer's row that is not an item.
 func TestSizes_CountedAlike(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {

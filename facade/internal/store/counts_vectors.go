@@ -8,8 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/vectors"
 )
 
-// countVectors counts the entries of a vector index. It scans the table, which the caller found
-// small enough.
+// countVectors counts the entries of a vector index. It scans the whole table: Count calls it
+// only for a small table, or in the background.
 func (ct *counter) countVectors(ctx context.Context, c *cachedTable, ix *tabledef.VectorIndex) (n sizes.Count, err error) {
 	for stored, err := range ct.reader.Scan(ctx, c.def, nil, 0, 1, nil) {
 		if err != nil {

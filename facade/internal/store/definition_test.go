@@ -16,8 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 )
 
-// betweenConn calls a function once, after a definition was read and before the reader gets
-// it.
+// betweenConn calls between once, after a definition was read and before the reader gets it.
 type betweenConn struct {
 	grpc.ClientConnInterface
 	between atomic.Pointer[func()]

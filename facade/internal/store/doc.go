@@ -18,8 +18,8 @@
 //	instance      the Bigtable, the clock, tokens; work in the background
 //	catalog       definitions of tables, cached; the latch of each table
 //	marks         (package marks) the rows that may contain unfinished work
-//	rows          items with their bookkeeping, read from rows
-//	outbox        commits changes of items, and brings them to the indexes
+//	rows          reads items and their bookkeeping from rows
+//	outbox        commits changes of items, and applies them to the indexes
 //	logs          (package changelog) records the changes of tables that have a log
 //	transactions  records, intents, outcomes; request tokens
 //	writer        writes of single items; the latches of items
@@ -30,7 +30,7 @@
 //	tables        CreateTable, UpdateTable, DeleteTable
 //	reaper        deletes expired items
 //	counter       counts the items of tables
-//	keeper        items of backups and of restored tables
+//	keeper        stores the items of backups and of restored tables
 //	history       (package history) reads past states of tables, by their logs
 //
 // Locks are taken in this order: the catalog's ddl, the latch of a table, the latch of an

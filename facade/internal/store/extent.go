@@ -30,8 +30,8 @@ func rangeFilter(r lens.CellRange) *btpb.RowFilter {
 	return f
 }
 
-// rangeFilters returns one filter per range that passes its cells; ok is false if there are
-// too many for one request.
+// rangeFilters returns a filter for each range, which passes the cells of the range. ok is
+// false if the filters are too large for one request.
 func rangeFilters(ranges []lens.CellRange) (filters []*btpb.RowFilter, ok bool) {
 	size := 0
 	for _, r := range ranges {
@@ -41,15 +41,16 @@ func rangeFilters(ranges []lens.CellRange) (filters []*btpb.RowFilter, ok bool) 
 	return filters, size <= maxFilterBytes
 }
 
-// rangeBytes estimates the bytes of a range in a filter, besides its names.
+// rangeBytes estimates the bytes of a range in a filter, without its family and bounds.
 const rangeBytes = 64
 
-// maxFilterBytes limits the filters of one read. Bigtable's limit is 20 KB.
+// maxFilterBytes limits the estimated size of the filters of one read. Bigtable's limit is
+// 20 KB.
 // https://cloud.google.com/bigtable/quotas
 const maxFilterBytes = 16 << 10
 
-// extentFilters returns one filter per extent that passes its cells; ok is false if there are
-// too many for one request.
+// extentFilters returns a filter for each extent, which passes the cells of the extent. ok is
+// false if the filters are too large for one request.
 func extentFilters(extents []lens.Extent) (filters []*btpb.RowFilter, ok bool) {
 	size := 0
 	for _, e := range extents {
@@ -60,12 +61,12 @@ func extentFilters(extents []lens.Extent) (filters []*btpb.RowFilter, ok bool) {
 	return filters, size <= maxFilterBytes
 }
 
-// wholeFamily reports whether e holds all cells of its family in the row.
+// wholeFamily reports whether e covers all cells of its family.
 func wholeFamily(e lens.Extent) bool {
 	return e.Prefix && len(e.Qualifier) == 0 && e.MinTime == 0 && e.MaxTime == 0
 }
 
-// contains reports whether all cells of b are cells of a.
+// contains reports whether a covers all cells of b.
 func contains(a, b lens.Extent) bool {
 	if a.Family != b.Family || b.MinTime < a.MinTime {
 		return false
@@ -79,8 +80,8 @@ func contains(a, b lens.Extent) bool {
 	return !b.Prefix && bytes.Equal(a.Qualifier, b.Qualifier)
 }
 
-// distinctExtents drops the extents that another one contains, so that no cell passes an
-// interleave of them twice.
+// distinctExtents drops the extents that another one contains, so that a filter that
+// interleaves the rest passes no cell twice.
 func distinctExtents(extents []lens.Extent) []lens.Extent {
 	if len(extents) < 2 {
 		return extents
@@ -89,7 +90,7 @@ func distinctExtents(extents []lens.Extent) []lens.Extent {
 next:
 	for i, e := range extents {
 		for j, other := range extents {
-			// Of two equal extents the first stays.
+			// The first of two equal extents stays.
 			if i != j && contains(other, e) && (j < i || !contains(e, other)) {
 				continue next
 			}
@@ -99,7 +100,8 @@ next:
 	return out
 }
 
-// intersectExtents returns the cells that are in both lists; nil means whole rows.
+// intersectExtents returns extents of the cells that both lists cover. A nil list means
+// whole rows.
 func intersectExtents(a, b []lens.Extent) []lens.Extent {
 	if a == nil {
 		return b
@@ -122,7 +124,7 @@ func intersect(x, y lens.Extent) (lens.Extent, bool) {
 	if x.Family != y.Family {
 		return x, false
 	}
-	// The narrower of the two column ranges, if one contains the other.
+	// If the column ranges overlap, one contains the other: return the narrower one.
 	narrow, wide := x, y
 	if !wide.Prefix || narrow.Prefix && len(wide.Qualifier) > len(narrow.Qualifier) {
 		narrow, wide = wide, narrow

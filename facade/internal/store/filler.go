@@ -26,8 +26,8 @@ type filler struct {
 	reader *reader
 }
 
-// fillIndexes fills, in the background, the backfilling indexes of a table, and makes it
-// ACTIVE. If close interrupts it, the next start resumes.
+// fillIndexes fills the backfilling indexes of a table in the background, and then makes the
+// table ACTIVE. It logs errors. If Close interrupts it, the next Open starts it again.
 func (fl *filler) fillIndexes(c *cachedTable) {
 	fl.background.Go(func() {
 		ctx := fl.life
@@ -64,8 +64,9 @@ func (fl *filler) fillAndActivate(ctx context.Context, c *cachedTable) error {
 	return err
 }
 
-// fillAgain completes, in the background, indexes and due times that were new while other
-// processes may not have known of them.
+// fillAgain completes indexes and due times in the background, because writes of processes
+// that did not know them yet may be missing. It does nothing while it is already running for
+// the table.
 func (fl *filler) fillAgain(name string) {
 	fl.cat.mu.Lock()
 	defer fl.cat.mu.Unlock()
@@ -124,8 +125,8 @@ func (fl *filler) fillAgainNow(ctx context.Context, name string) error {
 	return err
 }
 
-// A batch of entries that are looked up and held at once has at most fillBatch entries. It
-// ends earlier when the size of their cells reaches Options.BatchBytes, by default
+// A batch has at most fillBatch entries or items, which are held in memory at once. It ends
+// earlier when the size of their cells reaches Options.BatchBytes, by default
 // defaultBatchBytes.
 const (
 	fillBatch         = 500
@@ -141,9 +142,10 @@ type fillEntry struct {
 	placed lens.Placed
 }
 
-// backfill enters all items of a table into an index, concurrently with writes: each entry
-// has the order of its item. It leaves existing entries alone, since a loader may have
-// written millions.
+// backfill writes the missing entries of an index for all items of a table. Writes may
+// continue meanwhile, since each entry has the order of its item. It leaves existing entries
+// alone, since a loader may have written millions. It skips items that do not fit into the
+// index, and rows that the mapping cannot read; its error names the first unreadable rows.
 func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) (err error) {
 	phase := "filling index " + x.x.Name()
 	if x == l.due {
@@ -198,7 +200,7 @@ func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) 
 	return unread.Err(l.table, remedy)
 }
 
-// enterAll writes the missing entries. Errors: *FollowedError.
+// enterAll writes the entries that the index does not hold yet. Errors: *FollowedError.
 func (fl *filler) enterAll(ctx context.Context, l *tableLayout, x *indexLayout, entries []fillEntry) error {
 	if len(entries) == 0 {
 		return nil
@@ -226,7 +228,8 @@ func (fl *filler) enterAll(ctx context.Context, l *tableLayout, x *indexLayout, 
 	return fl.lanes.Each(len(missing), func(i int) error { return fl.enter(ctx, l, x, missing[i]) })
 }
 
-// isIn reports whether an index row already holds the entry. row has the newest cells.
+// isIn reports whether an index row already holds the entry. row has the newest cell of each
+// column.
 func (e fillEntry) isIn(x *indexLayout, row []layout.Cell) bool {
 	known := e.order == adoptedOrder || x.x.OneCell() // the cells determine the order
 	var content []layout.Cell
@@ -253,8 +256,8 @@ func (fl *filler) enter(ctx context.Context, l *tableLayout, x *indexLayout, e f
 	if done || err != nil || e.order != adoptedOrder {
 		return err
 	}
-	// A native write recreated an item that was deleted here, and the tombstone is in the
-	// way. Rewriting the unchanged item gives it a later order.
+	// A native write recreated an item that the facade had deleted, and the tombstone in the
+	// index row is later. Rewriting the unchanged item gives it a later order.
 	t, err := fl.cat.Table(ctx, l.name)
 	if err != nil {
 		return err
@@ -263,12 +266,13 @@ func (fl *filler) enter(ctx context.Context, l *tableLayout, x *indexLayout, e f
 	return err
 }
 
-// dropStale deletes index entries that do not match their items, left by processes that did
-// not know the index. Writes may continue meanwhile.
+// dropStale deletes index entries in rows where their items no longer have an entry, and leaves
+// tombstones. Processes that did not know the index left such entries. Writes may continue
+// meanwhile.
 func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) error {
 	var unread Unread
 	type staleEntry struct {
-		key   attr.Item // of its item
+		key   attr.Item // of the entry's item
 		row   []byte
 		order int64 // of the write that made the row
 	}
@@ -316,8 +320,8 @@ func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout)
 }
 
 // FillDueTimes adds due times for the items that were written before the table had any.
-// It works in the background, and closes done when it ends. If Close interrupts it, the
-// next start resumes it.
+// It works in the background, logs errors, and closes done at the end. If Close interrupts
+// it, the next Open starts it again.
 func (fl *filler) FillDueTimes(name string) (done <-chan struct{}) {
 	ended := make(chan struct{})
 	fl.background.Go(func() {

@@ -24,8 +24,8 @@ target: {table: things, joiner: oc, families: {a: {gc: {versions: 1}}, _t: {gc: 
 rules: [{name: thing, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 `
 
-// Unreadable rows prevent an index from being filled: one start names them, up to a limit,
-// counts all, and names the remedy. Without them, the next start fills it.
+// Unreadable rows prevent an index from being filled: a start logs their number, the first
+// MaxUnreadNamed of them, and the remedy. Once they are deleted, the next start fills the index.
 func TestUnreadableRows_FillNamesUnreadableRows(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -33,7 +33,7 @@ func recoverable(t *testing.T, s *Store, name string) *tabledef.Table {
 	return def
 }
 
-// past is the state of a table at a time in the model: values by key.
+// past is a past state of a table in the model: values by key.
 type past map[string]string
 
 func (p past) clone() past {
@@ -44,7 +44,7 @@ func (p past) clone() past {
 	return q
 }
 
-// itemsAt reads a past state of a table.
+// itemsAt reads the state of a table before a sequence number.
 func itemsAt(t *testing.T, r *history.Reader, def *tabledef.Table, before uint64) past {
 	t.Helper()
 	got := past{}
@@ -67,7 +67,7 @@ func itemsAt(t *testing.T, r *history.Reader, def *tabledef.Table, before uint64
 	return got
 }
 
-// write puts or deletes one of a few items, also in the model.
+// write puts or deletes a random item, one of keys items, in the table and in the model.
 func (p past) write(t *testing.T, s *Store, def *tabledef.Table, rnd *rand.Rand, keys int) {
 	t.Helper()
 	key, value := fmt.Sprint(rnd.IntN(keys)), fmt.Sprint(rnd.IntN(1000))
@@ -84,8 +84,8 @@ func (p past) write(t *testing.T, s *Store, def *tabledef.Table, rnd *rand.Rand,
 	}
 }
 
-// Acceptance 16 of the log: after 200 random writes over a minute the state of the table at
-// each second is known, though its shards split, and a stream began and ended.
+// After 200 random writes over a minute, the state of the table at each second is known, although
+// its shards split, and a stream began and ended.
 func TestHistory_EachSecond(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
@@ -143,8 +143,8 @@ func TestHistory_EachSecond(t *testing.T) {
 	}
 }
 
-// Writes during the reading of a past state make no difference, at any time: before an item
-// is read, after it, or behind a batch.
+// Writes while a past state is read do not change the result, whether they happen before an item
+// is read, after that, or after its batch.
 func TestHistory_WhileItIsWritten(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
@@ -191,7 +191,7 @@ func TestHistory_WhileItIsWritten(t *testing.T) {
 	}
 }
 
-// Changes returns the states of an item at both times.
+// Reader.Changes returns the states of a changed item at both times.
 func TestHistory_Changes(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
@@ -246,7 +246,7 @@ func TestHistory_Changes(t *testing.T) {
 	}
 }
 
-// Pending writes delay the reading until their records are in the log.
+// A read of a past state waits until the records of pending writes are in the log.
 func TestHistory_WaitsForWritesUnderWay(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, testOptions(peer.Bigtable(t, clock.New())))

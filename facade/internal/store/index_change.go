@@ -18,15 +18,15 @@ import (
 // indexChange is the effect of a write on the indexes.
 type indexChange struct {
 	puts  []indexPut
-	stale []indexRow // rows without the item from now on
+	stale []indexRow // rows that the item leaves
 }
 
 type indexPut struct {
 	index *indexLayout
 	row   []byte
 	cells []layout.Cell
-	// over is the order of the write that made the current row, as far as known: noEntry for
-	// an empty row, anyEntry if unknown.
+	// over is the order of the write that made the current row. It is noEntry if the row is
+	// empty, and anyEntry if its content is unknown.
 	over int64
 }
 
@@ -42,8 +42,10 @@ type indexRow struct {
 
 func (c indexChange) empty() bool { return len(c.puts) == 0 && len(c.stale) == 0 }
 
-// indexChange compares an item's entries before and after a write; before is the order of the
-// last write. If unknown is set, it does not rely on the old item's entries.
+// indexChange returns the effect on the indexes of a write with the given order that replaces
+// old with updated; nil means that the item does not exist. before is the order of the item's
+// last write. If unknown is set, entries of old may be missing, so all entries of updated are
+// put.
 func (l *tableLayout) indexChange(old, updated attr.Item, before, order int64, unknown bool) (indexChange, error) {
 	var change indexChange
 	if len(l.indexes) > 0 {
@@ -83,8 +85,8 @@ func (l *tableLayout) indexChange(old, updated attr.Item, before, order int64, u
 	return change, nil
 }
 
-// kept returns the item that a read would return, with the losses that the mapping accepts.
-// Entries derive from that item, so that the next write finds them.
+// kept returns item as a read would return it after a write, with the losses that the mapping
+// accepts. Index entries derive from that item, so that the next write finds them.
 func (l *tableLayout) kept(item attr.Item) attr.Item {
 	if spec := l.base.Spec(); item == nil || spec == nil || len(spec.AcceptLoss) == 0 {
 		return item
@@ -97,8 +99,8 @@ func (l *tableLayout) kept(item attr.Item) attr.Item {
 	return back
 }
 
-// sameRow reports whether two states of one item surely have their entries in the same row,
-// because their keys are equal.
+// sameRow reports whether the entries of two states of one item are in the same row because
+// the attributes of the index key are equal. If it returns false, the rows may still be equal.
 func (x *indexLayout) sameRow(a, b attr.Item) bool {
 	if a == nil || b == nil {
 		return false
@@ -125,7 +127,8 @@ func (x *indexLayout) entryRow(item attr.Item) ([]byte, error) {
 	return x.row(item)
 }
 
-// checkEntries checks that the indexes can hold an item. Errors: ErrOutsideMapping.
+// checkEntries checks that the indexes can hold the entries of an item. Errors:
+// ErrOutsideMapping.
 func (l *tableLayout) checkEntries(item attr.Item, order int64) error {
 	for _, x := range l.indexes {
 		var err error
@@ -141,7 +144,7 @@ func (l *tableLayout) checkEntries(item attr.Item, order int64) error {
 	return nil
 }
 
-// plan returns the read of the rows that can satisfy a condition.
+// plan returns a plan to read the index rows that can satisfy c, a condition on the index key.
 func (x *indexLayout) plan(c attr.KeyRange) (lens.Plan, error) {
 	if x.key.IsMulti() {
 		return lens.Plan{Spans: []layout.Span{tabledef.MultiSpan(c)}}, nil
@@ -159,12 +162,13 @@ func (x *indexLayout) row(keys attr.Item) ([]byte, error) {
 	return at.Row, outsideMapping(err)
 }
 
-// holdsSame reports whether two items have equal entries in the index.
+// holdsSame reports whether the entries of two items have equal attributes.
 func (x *indexLayout) holdsSame(a, b attr.Item) bool {
 	return attr.EqualItems(x.x.Project(a), x.x.Project(b))
 }
 
-// place lays out the entry of an item; ok is false if the item has no entry in this index.
+// place lays out the index entry of an item that was written with the given order. It returns
+// false if the item has no entry in this index. Errors: ErrOutsideMapping.
 func (x *indexLayout) place(item attr.Item, order int64) (lens.Placed, bool, error) {
 	if item == nil || x.excludes != nil && x.excludes(item) || x.key.IsMulti() && !x.key.Holds(item) {
 		return lens.Placed{}, false, nil
@@ -193,7 +197,7 @@ func (c indexChange) outbox(l *tableLayout, key attr.Item) []byte {
 
 var errOutboxText = errors.New("an outbox cell is damaged")
 
-// parseOutbox is the inverse of outbox.
+// parseOutbox parses the value that outbox returns.
 func (l *tableLayout) parseOutbox(value []byte) (key attr.Item, stale []indexRow, err error) {
 	key, value, ok := tabledef.CutKey(l.key, value)
 	if !ok {

@@ -33,8 +33,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
-// indexedTable returns a table with a global index of each projection, a local one, and
-// global ones with several key attributes.
+// indexedTable returns a table with a global index of each projection, a local index, and
+// global indexes with several key attributes.
 func indexedTable(name string) tabledef.Table {
 	key := func(hash ...attr.KeyAttr) tabledef.IndexKey { return tabledef.IndexKey{Hash: hash} }
 	sorted := func(hash attr.KeyAttr, sort ...attr.KeyAttr) tabledef.IndexKey {
@@ -67,7 +67,7 @@ func genIndexedItem(t *rapid.T, key attr.Item) attr.Item {
 	return item
 }
 
-// projected returns the expected entry of an item in an index; nil: none.
+// projected returns the expected entry of an item in an index, or nil if it has no entry.
 func projected(t *tabledef.Table, ix tabledef.Index, item attr.Item) attr.Item {
 	names := []string{t.Key.Hash.Name, t.Key.Range.Name}
 	for _, k := range ix.Key.Attributes() {
@@ -88,7 +88,7 @@ func projected(t *tabledef.Table, ix tabledef.Index, item attr.Item) attr.Item {
 	return out
 }
 
-// partitionOf returns the condition for the partition of an item.
+// partitionOf returns the condition that selects the partition of an item.
 func partitionOf(key tabledef.IndexKey, item attr.Item) attr.KeyRange {
 	cond := attr.KeyRange{Hash: item[key.Hash[0].Name]}
 	for _, a := range key.Hash[1:] {
@@ -109,7 +109,7 @@ func bySortKey(key tabledef.IndexKey) func(a, b attr.Item) int {
 	}
 }
 
-// checkIndexes compares every index with the items.
+// checkIndexes compares the entries of every index of t with the items of the model.
 func checkIndexes(ctx context.Context, s *Store, t *tabledef.Table, m model) error {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
@@ -277,8 +277,8 @@ func failIndexWrites(n int) intercept.Func {
 	}
 }
 
-// If a process ends between a write and its index entries, the next process, a later write,
-// or its own next read of the index finishes the rest.
+// If a process ends, or fails, between a write and its index entries, the entries are written by
+// the next process, by a later write or transaction, or by the next read of the index.
 func TestStore_Recovery(t *testing.T) {
 	t.Parallel()
 	all := long.Enabled()
@@ -376,7 +376,7 @@ func TestStore_Recovery(t *testing.T) {
 	}
 }
 
-// Garbage collection removes the remains of a deleted item in an index.
+// Garbage collection removes what a deleted item leaves in an index.
 func TestStore_Tombstones(t *testing.T) {
 	t.Parallel()
 	c := clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
@@ -409,7 +409,7 @@ func TestStore_Tombstones(t *testing.T) {
 }
 
 // A new item replaces the entries that an item with the same key has left in the indexes,
-// whoever removed that item.
+// whichever client removed that item.
 func TestStore_EntriesLeft(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -494,8 +494,8 @@ func TestStore_StaleDrain(t *testing.T) {
 	}
 }
 
-// With a lag the indexes match the items after the lag, regardless of writes and reads
-// meanwhile; and at the next start.
+// With a lag, the indexes match the items once the lag has passed, regardless of writes and reads
+// meanwhile. They also match after the next start.
 func TestStore_IndexLag(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -546,7 +546,7 @@ func TestStore_IndexLag(t *testing.T) {
 	}
 }
 
-// If too many rows lag, the next write is not postponed.
+// If too many rows lag, the index entries of the next write are not postponed.
 func TestStore_IndexLagBounded(t *testing.T) {
 	t.Parallel()
 	o := testOptions(backends["emu"](t))

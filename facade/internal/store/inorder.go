@@ -9,19 +9,19 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// PageBytes is the maximum size of a response, and of the items held in memory for
-// sorting.
+// PageBytes is the maximum size of the items in a response, in bytes. InPasses holds about as
+// much in memory.
 const PageBytes = 1 << 20
 
 // InPasses yields items in the order of compare, which must not find two items equal. It
 // holds one page of items in memory, and makes one pass over items for each page. A page
-// is as large as a response, so a response takes one pass.
+// is as large as a response, so a response takes one pass. It yields an error last.
 func InPasses(items iter.Seq2[layout.Stored, error], compare func(a, b layout.Stored) int, yield func(layout.Stored, error) bool) {
 	var last layout.Stored
 	for {
 		page := leastItems{compare: compare}
 		for stored, err := range items {
-			var item attr.Item // nil: from an earlier pass
+			var item attr.Item // nil: an earlier pass yielded it
 			if err == nil && (last == nil || compare(stored, last) > 0) {
 				item, err = stored.Item()
 			}
@@ -47,7 +47,7 @@ func InPasses(items iter.Seq2[layout.Stored, error], compare func(a, b layout.St
 }
 
 // leastItems holds the smallest of the added items, enough to fill a page. It is a heap with
-// the greatest of them on top.
+// the greatest held item on top.
 type leastItems struct {
 	compare func(a, b layout.Stored) int
 	items   []layout.Decoded

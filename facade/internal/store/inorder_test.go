@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Items arrive in order, with one page in memory at a time; a consumer of one page needs one
-// pass.
+// InPasses yields items in order, with one page in memory at a time. A consumer of one page needs
+// one pass.
 func TestInPasses(t *testing.T) {
 	t.Parallel()
 	const items = 500

@@ -17,16 +17,16 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// instance is the Bigtable instance of a store, with state for all parts of the store.
+// instance holds the Bigtable instance of a store, and the state that all its parts share.
 type instance struct {
 	o     Options
 	bt    *btclient.Client
-	lanes *lanes.Lanes // of independent calls
+	lanes *lanes.Lanes // for independent calls
 
 	randMu sync.Mutex
 	rand   *rand.ChaCha8 // seeded from Options.Rand and epoch; under randMu
-	epoch  int64         // counts the stores opened on the catalog
-	tokens atomic.Uint64
+	epoch  int64         // number of stores opened on the catalog, including this one
+	tokens atomic.Uint64 // number in the last token
 
 	life       context.Context // ends with Close
 	end        context.CancelFunc
@@ -53,8 +53,8 @@ const lanesOfProcess = 16
 // BigtableTables returns the ids of all tables in the Bigtable instance.
 func (in *instance) BigtableTables(ctx context.Context) ([]string, error) { return in.bt.Tables(ctx) }
 
-// beginEpoch counts this start, so that its tokens and ids differ from those of every other
-// start, even with the same Options.Rand.
+// beginEpoch counts this start in the catalog, and seeds the random numbers. Tokens and ids of
+// this start thus differ from those of every other start, even with the same Options.Rand.
 func (in *instance) beginEpoch(ctx context.Context) error {
 	row, err := in.bt.ReadModifyWrite(ctx, in.o.Catalog, []byte(epochRow), btclient.Increment(catalogFamily, versionQualifier, 1))
 	if err != nil {
@@ -68,25 +68,26 @@ func (in *instance) beginEpoch(ctx context.Context) error {
 	if _, err := io.ReadFull(in.o.Rand, seed[:]); err != nil {
 		return fmt.Errorf("reading Options.Rand: %w", err)
 	}
-	// The first store uses the seed as given, later ones derive others.
+	// The first store uses the seed as given; later ones derive theirs from it.
 	earlier := uint64(in.epoch - 1)
 	binary.BigEndian.PutUint64(seed[24:], binary.BigEndian.Uint64(seed[24:])^earlier)
 	in.rand = rand.NewChaCha8(seed)
-	// Tokens start at a random number: after a deletion of the catalog the epochs repeat,
-	// while rows of a mapped table may still hold old tokens.
+	// Tokens start at a random number: if the catalog was deleted, epochs repeat while rows of
+	// a mapped table may still hold old tokens.
 	in.tokens.Store(in.rand.Uint64())
 	return nil
 }
 
-// nowMicros returns the clock's time in the granularity of cell timestamps.
+// nowMicros returns the time of Options.Now in microseconds, rounded down to the milliseconds
+// of cell timestamps.
 func (in *instance) nowMicros() int64 { return in.o.Now().UnixMilli() * microsPerMilli }
 
-// Calls to a Bigtable on a network are retried, if that is safe and may help, after delays
-// that start at firstRetryWait and double, with jitter. Within the process only reads are
-// resumed, at once.
+// If Options.Deadline is set, the Bigtable is on a network. Calls are then retried, if that is
+// safe and may help, after delays that start at firstRetryWait and double, with jitter.
+// Otherwise only reads are resumed, at once.
 const (
-	// maxReadResumes limits how often one read is resumed after the connection broke without
-	// a row in between.
+	// maxReadResumes limits the consecutive interruptions of one read between which no row
+	// arrives.
 	maxReadResumes  = 3
 	maxWriteRetries = 3
 	firstRetryWait  = 50 * time.Millisecond
@@ -124,7 +125,8 @@ func (in *instance) random(b []byte) {
 	in.rand.Read(b) //nolint:errcheck // ChaCha8 never fails
 }
 
-// newToken returns 16 bytes that are unique among all writes of all stores on the catalog.
+// newToken returns 16 bytes that no other call returns, in any store on the catalog. They
+// begin with the 8 bytes of the epoch.
 func (in *instance) newToken() []byte {
 	token := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(in.epoch))
 	return binary.BigEndian.AppendUint64(token, in.tokens.Add(1))
@@ -137,12 +139,12 @@ func (in *instance) newUUID() string {
 	return uuid.Must(uuid.NewRandomFromReader(bytes.NewReader(b[:]))).String()
 }
 
-// reporter returns a reporter of work on a table. The caller calls End.
+// reporter returns a Reporter for work on a table. The caller must call End.
 func (in *instance) reporter(table, phase string) *Reporter {
 	return NewReporter(table, phase, in.o.Progress)
 }
 
-// Abreast calls do with each number below n. The calls are concurrent if calls to
-// Bigtable are, and sequential otherwise. After an error it starts no further calls. It
-// returns the error of the lowest number.
+// Abreast calls do with each number below n, concurrently if Options.Concurrency is more
+// than 1. After an error it starts no further calls. It returns the error of the lowest
+// number.
 func (in *instance) Abreast(n int, do func(i int) error) error { return in.lanes.Each(n, do) }

@@ -14,15 +14,17 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// A row with many items can be too large for memory, and an answer needs only a part of it.
-// Therefore, rows that items can share are read up to a number of cells. A row with more
-// cells is read again in pieces of limited size, so that the cost of a page does not depend
-// on the row.
+// A row with many items can be too large for memory, and a response needs only a part of it.
+// Therefore, of a row that items can share, only the first wideCells cells are read. If the
+// row may have more cells, it is read again in pieces of limited size, so that the cost of a
+// page does not depend on the size of the row.
 const (
 	// wideCells is the number of cells from which a row is read in pieces.
 	wideCells = 1024
-	// A piece has this many cells of each range of columns. The first is small, because an
-	// answer may need only one item; pieces grow while they have less than pieceBytes.
+	// A piece has firstPieceCells to largestPieceCells cells of each range of columns. The
+	// first piece is small, because a response may need only one item. The next one has twice
+	// as many cells if a piece is smaller than pieceBytes, and half as many if it is larger
+	// than four times pieceBytes.
 	firstPieceCells   = 64
 	largestPieceCells = 1024
 	pieceBytes        = 256 << 10
@@ -35,14 +37,15 @@ type itemReader struct {
 	// compare orders the items of a row by key, ascending or descending.
 	compare    func(a, b layout.Stored) int
 	descending bool
-	// conditions returns the conditions on the items of a partition in a row; ok is false if
-	// none match.
+	// conditions returns the conditions that all wanted items of the partition hash in a row
+	// satisfy. It returns false if no item there is wanted.
 	conditions func(row []byte, hash attr.Value) ([]attr.KeyRange, bool)
 	// wants selects the items to yield.
 	wants func(row []byte, item layout.Stored) bool
 }
 
-// read yields the items of the rows of a read. An error ends it.
+// read yields the wanted items of rows, row by row, in the order of compare within each row.
+// It yields an error last.
 func (r *itemReader) read(ctx context.Context, rows btclient.Read, yield func(layout.Stored, error) bool) {
 	first, shared := rows, r.l.base.SharesRows()
 	if shared {
@@ -86,8 +89,8 @@ func (r *itemReader) inRow(row []byte, err error) error {
 	return fmt.Errorf("row %q of table %s: %w", row, r.l.table, err)
 }
 
-// readSlices yields the items of one row, read in pieces. more reports whether the next row
-// may follow.
+// readSlices yields the wanted items of one row, and reads each of its parts in pieces. more is
+// false after an error, or if yield returned false.
 func (r *itemReader) readSlices(ctx context.Context, row []byte, parts []*layout.Slice, yield func(layout.Stored, error) bool) (more bool) {
 	var streams []iter.Seq2[layout.Stored, error]
 	for _, part := range parts {
@@ -114,7 +117,8 @@ func (r *itemReader) readSlices(ctx context.Context, row []byte, parts []*layout
 	return more
 }
 
-// pieces reads the items of one rule in a row, between two positions.
+// pieces reads the items of one rule in a row whose positions are in [from, before). A nil
+// before means no bound.
 type pieces struct {
 	*itemReader
 	row          []byte
@@ -122,7 +126,8 @@ type pieces struct {
 	from, before []byte
 }
 
-// bound sets the positions from the conditions; it returns false if they match no column.
+// bound sets from and before according to the conditions. It returns false if no item of the
+// part can satisfy them.
 func (p *pieces) bound() bool {
 	conditions, ok := p.conditions(p.row, p.part.Hash())
 	for _, c := range conditions {
@@ -168,9 +173,9 @@ func (p *pieces) read(ctx context.Context, yield func(layout.Stored, error) bool
 	}
 }
 
-// readBackward reads the pieces from last to first. Bigtable counts cells only from the first
-// on. So it first asks for the ends of all large pieces, and of the small pieces within each
-// large one later.
+// readBackward reads the pieces from last to first. Bigtable can count the cells of a row only
+// from the beginning. Therefore readBackward first finds the bounds of all large pieces, and
+// then, for each of them, the bounds of the small pieces within it.
 func (p *pieces) readBackward(ctx context.Context, yield func(layout.Stored, error) bool) {
 	large, err := p.ends(ctx, p.from, p.before, largestPieceCells)
 	before := p.before
@@ -191,7 +196,8 @@ func (p *pieces) readBackward(ctx context.Context, yield func(layout.Stored, err
 	}
 }
 
-// ends returns the starts of the pieces between two positions.
+// ends returns the starts of all pieces in [from, before), each with about the given number of
+// cells. The first start is from.
 func (p *pieces) ends(ctx context.Context, from, before []byte, cells int) ([][]byte, error) {
 	for begins := [][]byte{from}; ; begins = append(begins, from) {
 		end, err := p.end(ctx, from, before, cells)
@@ -205,8 +211,9 @@ func (p *pieces) ends(ctx context.Context, from, before []byte, cells int) ([][]
 	}
 }
 
-// end returns the end of a piece that begins at from and has about cells cells of each range,
-// or somewhat more; nil if the piece extends to before.
+// end returns the end, exclusive, of a piece that begins at from. The piece has about the
+// given number of cells of each range, or more if one item has more. It returns nil if the
+// piece extends to before.
 func (p *pieces) end(ctx context.Context, from, before []byte, cells int) ([]byte, error) {
 	if p.part.Single() {
 		return nil, nil
@@ -236,7 +243,8 @@ func (p *pieces) end(ctx context.Context, from, before []byte, cells int) ([]byt
 	}
 }
 
-// readPiece yields the items of a piece. size is the number of bytes of its cells.
+// readPiece yields all items with positions in [from, before), in the order of compare. size is
+// the number of bytes of their cells. more is false after an error, or if yield returned false.
 func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(layout.Stored, error) bool) (size int, more bool) {
 	filters, ok := rangeFilters(append(p.part.Counted(from, before), p.part.Uncounted(from, before)...))
 	filter := btclient.AnyOf(append(filters, anyIntent())...)

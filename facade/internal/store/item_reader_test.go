@@ -28,7 +28,7 @@ type wideTable struct {
 	rules string
 	// item returns the i-th item by sort key.
 	item func(i int) attr.Item
-	// pieces: the row can be read in pieces.
+	// pieces means that the row can be read in pieces.
 	pieces bool
 }
 
@@ -157,8 +157,8 @@ var wideTables = map[string]wideTable{
 	},
 }
 
-// loadWide opens a store on a table whose row has n items, and returns them by sort key.
-// change may replace the connection.
+// loadWide opens a store on a table whose only row has n items, and returns the items in the
+// order of their sort keys. change may change the options, for example the connection.
 func loadWide(tb testing.TB, w wideTable, n int, change ...func(*Options)) (*Store, *tabledef.Table, []attr.Item) {
 	tb.Helper()
 	m := loadMapping(tb, w.rules)
@@ -212,8 +212,8 @@ func firstOf(items iter.Seq2[layout.Stored, error], n int) (got []attr.Item, err
 	return got, nil
 }
 
-// TestStore_WideRow: any part of a row with many items, in either direction and page by page,
-// matches the items.
+// TestStore_WideRow: queries and scans of a row with many items return the right items, in either
+// direction and page by page.
 func TestStore_WideRow(t *testing.T) {
 	t.Parallel()
 	for name, w := range wideTables {
@@ -221,7 +221,7 @@ func TestStore_WideRow(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
 			s, def, items := loadWide(t, w, 1100)
-			// Two that the store wrote; one of them was deleted.
+			// The store writes two items, and deletes one of them.
 			for _, i := range []int{3, 700} {
 				if err := put(ctx, s, def, items[i]); err != nil {
 					t.Fatal(err)
@@ -294,7 +294,7 @@ func TestStore_WideRow(t *testing.T) {
 	}
 }
 
-// wideRow returns the only row of the table.
+// wideRow returns the number of cells and the key of the table's only row.
 func (s *Store) wideRow(ctx context.Context, def *tabledef.Table) (cells int, key []byte, err error) {
 	for row, err := range s.bt.Read(ctx, btclient.Read{Table: def.BigtableTable, Spans: []layout.Span{{}}}) {
 		return len(row.Cells), row.Key, err
@@ -318,9 +318,9 @@ func (c *cellCountConn) count(_ context.Context, m any) error {
 	return nil
 }
 
-// TestStore_WideRowCost: the cells read for a page of a row's items do not depend on the
-// number of items in the row. Backward they grow by one cell per many items, which gives the
-// ends of the row's pieces.
+// TestStore_WideRowCost: the number of cells that are read for a page does not depend on the
+// number of items in the row. A backward read reads some more cells, which bound the pieces: a
+// few for each firstPieceCells items.
 func TestStore_WideRowCost(t *testing.T) {
 	t.Parallel()
 	for name, w := range wideTables {
@@ -366,7 +366,7 @@ func TestStore_WideRowCost(t *testing.T) {
 			for i := range cells[0] {
 				p := pages[i/2]
 				t.Logf("%s: %d cells and %d bytes of %d items, %d and %d of %d", p.name, cells[0][i], bytes[0][i], few, cells[1][i], bytes[1][i], many)
-				// Either direction can be the opposite of the cells' order.
+				// Either direction of a query can be opposite to the order of the cells.
 				if most := cells[0][i] + cells[0][i]/4 + 4*(many-few)/firstPieceCells; cells[1][i] > most {
 					t.Errorf("%s: %d cells are read of a row of %d items, %d of one of %d", p.name, cells[1][i], many, cells[0][i], few)
 				}

@@ -24,17 +24,19 @@ type keeper struct {
 	tables *tables
 }
 
-// KeptTable returns the id of the Bigtable table that keeps items under a given name.
+// KeptTable returns the id of the Bigtable table that keeps items under the given name, such
+// as the id of a backup.
 func (k *keeper) KeptTable(name string) string {
 	return newTableID(reservedPrefix+"b.", strings.ReplaceAll(name, "/", "."))
 }
 
-// DropKept drops the table that KeptTable names, if it exists.
+// DropKept drops the Bigtable table with an id that KeptTable returned, if it exists.
 func (k *keeper) DropKept(ctx context.Context, table string) error {
 	return k.bt.DropTable(ctx, table)
 }
 
-// keptLayout returns the layout of a definition's items in another table; "" means its own.
+// keptLayout returns the layout of def's items in the given Bigtable table; "" means the one
+// that def names.
 func (k *keeper) keptLayout(def *tabledef.Table, table string) (*tableLayout, error) {
 	if table == "" {
 		return k.cat.newLayout(def)
@@ -42,8 +44,8 @@ func (k *keeper) keptLayout(def *tabledef.Table, table string) (*tableLayout, er
 	return k.cat.newLayout(&tabledef.Table{Name: def.Name, ID: def.ID, BigtableTable: table, Key: def.Key})
 }
 
-// Kept yields the items that another table keeps for the table that def defines. That
-// other table must not change meanwhile.
+// Kept yields the items of def's table that the given Bigtable table keeps; "" means the one
+// that def names. The Bigtable table must not change meanwhile.
 func (k *keeper) Kept(ctx context.Context, def *tabledef.Table, table string) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		l, err := k.keptLayout(def, table)
@@ -56,8 +58,9 @@ func (k *keeper) Kept(ctx context.Context, def *tabledef.Table, table string) it
 	}
 }
 
-// Keep writes items into a table that only the caller knows: one that KeptTable names or,
-// for "", the table of a definition that is being restored. It replaces existing items.
+// Keep writes items of def's table into the given Bigtable table, which must be unknown to
+// other callers: one that KeptTable names or, for "", that of a table that is being restored.
+// It creates the Bigtable table if necessary, and replaces existing items.
 func (k *keeper) Keep(ctx context.Context, def *tabledef.Table, table string, items iter.Seq2[attr.Item, error]) error {
 	l, err := k.keptLayout(def, table)
 	if err != nil {
@@ -102,12 +105,13 @@ func (k *keeper) Keep(ctx context.Context, def *tabledef.Table, table string, it
 	return flush()
 }
 
-// maxKeptMutations is below Bigtable's limit for one request.
+// maxKeptMutations is the number of mutations at which a request of Keep ends. It leaves room
+// for the mutations of the last item below Bigtable's limit of 100,000.
 // https://cloud.google.com/bigtable/quotas
 const maxKeptMutations = 50_000
 
-// FinishRestore makes a table ACTIVE after its items were restored. It returns
-// ErrTableNotFound if no job is restoring the table any more.
+// FinishRestore fills the indexes of a table whose items the job id has restored, and makes
+// the table ACTIVE. It returns ErrTableNotFound if that job no longer restores the table.
 func (k *keeper) FinishRestore(ctx context.Context, name, id string) error {
 	c, err := k.restored(ctx, name, id)
 	if err != nil {
@@ -132,7 +136,8 @@ func (k *keeper) FinishRestore(ctx context.Context, name, id string) error {
 	return err
 }
 
-// AbandonRestore removes a table whose restore failed.
+// AbandonRestore removes a table that the job id failed to restore. It returns
+// ErrTableNotFound if that job no longer restores the table.
 func (k *keeper) AbandonRestore(ctx context.Context, name, id string) error {
 	k.cat.ddl.Lock()
 	defer k.cat.ddl.Unlock()
@@ -143,7 +148,7 @@ func (k *keeper) AbandonRestore(ctx context.Context, name, id string) error {
 	return k.tables.finishDelete(ctx, c.def)
 }
 
-// restored returns the table that a job restores.
+// restored returns the table that the job id is restoring. Errors: ErrTableNotFound.
 func (k *keeper) restored(ctx context.Context, name, id string) (*cachedTable, error) {
 	c, err := k.cat.refresh(ctx, name)
 	if err == nil && (c.def.Restore == nil || c.def.Restore.Job != id) {

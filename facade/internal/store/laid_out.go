@@ -16,11 +16,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 )
 
-// comparePhase is the Progress.Phase of a scan for items whose place changed.
+// comparePhase is the Progress.Phase of a scan for items that the mapping places elsewhere.
 const comparePhase = "comparing with the mapping"
 
-// checkLoaded compares a mapping with the migration's note about its table, if any. It
-// rejects rows that another mapping laid out, and remembers the time of the load.
+// checkLoaded compares m with the migration's note about m's table, if any. It returns
+// ErrOtherMapping if another mapping laid out the rows. It remembers the time of the load, and
+// whether a migration follows a live table into this one.
 func (ts *tables) checkLoaded(ctx context.Context, m *layout.Mapping) error {
 	prefix := layout.SchemaRowPrefix(m.TargetTable())
 	var rows []layout.Row
@@ -42,8 +43,8 @@ func (ts *tables) checkLoaded(ctx context.Context, m *layout.Mapping) error {
 	return ts.checkLaidOut(ctx, m, rows)
 }
 
-// noteOf returns a note of the mapping that lays out a table's rows: the columns of its row
-// of layout.SchemaTable.
+// noteOf returns the note by which a definition identifies m: the columns of m's row in
+// layout.SchemaTable, by qualifier. It returns nil for a default layout.
 func noteOf(m *layout.Mapping) (map[string][]byte, error) {
 	if m.Spec() == nil {
 		return nil, nil // there is only one default layout
@@ -59,8 +60,8 @@ func noteOf(m *layout.Mapping) (map[string][]byte, error) {
 	return note, nil
 }
 
-// checkServed compares a mapping with the mapping that last served the table. A note of the
-// migration takes precedence.
+// checkServed compares m with the mapping that last served the table, according to def. It
+// does nothing if the migration noted a load, because checkLoaded has compared m with that.
 func (ts *tables) checkServed(ctx context.Context, def *tabledef.Table, m *layout.Mapping) error {
 	if _, loaded := ts.cat.loaded[def.Name]; loaded || len(def.Note) == 0 {
 		return nil
@@ -72,9 +73,9 @@ func (ts *tables) checkServed(ctx context.Context, def *tabledef.Table, m *layou
 	return ts.checkLaidOut(ctx, m, []layout.Row{row})
 }
 
-// checkLaidOut rejects a mapping that places an existing item of its table differently than
-// the noted one: the item would be missing, and a write would duplicate it. A mapping may add
-// rules or rephrase them.
+// checkLaidOut returns ErrOtherMapping if m places an existing item of its table differently
+// than the noted mapping: the item would be missing, and a write would duplicate it. m may add
+// rules or rephrase them. checkLaidOut accepts a note that it cannot read, with a warning.
 func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []layout.Row) (err error) {
 	changes := loadnote.Changes(note, m)
 	if len(changes) == 0 {

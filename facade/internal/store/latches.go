@@ -18,15 +18,15 @@ import (
 // each other, whatever their hashes. The latches also remember assigned orders, so that
 // orders grow even if the clock does not.
 type itemLatches struct {
-	// patience limits the wait for other writers of an item: within it, at least two of them
-	// must end. Otherwise, if the Bigtable hangs, each writer would wait for the deadlines of
-	// all before it. 0 means no limit.
+	// patience limits the wait for other writers of an item: in each such period, at least two
+	// of them must end. Without the limit, if the Bigtable hangs, each writer would wait for
+	// the deadlines of all writers before it. 0 means no limit.
 	patience time.Duration
 	shards   [64]latchShard
-	orders   [512]atomic.Int64 // the last order of items with the same hash
+	orders   [512]atomic.Int64 // highest assigned order of the items with the same hash
 }
 
-// latchShard has the held latches of some items. The queue of a latch is nil if no writer
+// latchShard holds the held latches of some items. The queue of a latch is nil until a writer
 // waits for it.
 type latchShard struct {
 	mu   sync.Mutex
@@ -36,7 +36,7 @@ type latchShard struct {
 // latchQueue is the queue for a latch, in order of arrival.
 type latchQueue struct {
 	waiting []chan struct{}
-	passed  int // the number of times that the latch was passed on
+	passed  int // number of times that the latch was passed to the next writer
 }
 
 func (l *itemLatches) init(patience time.Duration) {
@@ -74,8 +74,8 @@ func (l *itemLatches) take(ctx context.Context, id attr.ItemID) error {
 	return l.wait(ctx, s, q, turn, passed)
 }
 
-// wait waits for a turn. It gives up when ctx ends, or when fewer than two others end within
-// patience. passed is the value in q at the start.
+// wait waits until turn is closed. It gives up when ctx ends, or with ErrContended when fewer
+// than two others end within patience. passed is q.passed at the time when turn was queued.
 func (l *itemLatches) wait(ctx context.Context, s *latchShard, q *latchQueue, turn chan struct{}, passed int) error {
 	var impatient <-chan time.Time
 	var timer *time.Timer
@@ -103,7 +103,8 @@ func (l *itemLatches) wait(ctx context.Context, s *latchShard, q *latchQueue, tu
 	}
 }
 
-// giveUp ends the wait for a turn with an error, unless the turn has come.
+// giveUp removes turn from the queue, and returns why. If unlock has closed turn meanwhile,
+// the caller has the latch, and giveUp returns nil.
 func (s *latchShard) giveUp(q *latchQueue, turn chan struct{}, why error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +116,8 @@ func (s *latchShard) giveUp(q *latchQueue, turn chan struct{}, why error) error 
 	return why
 }
 
-// lockAll locks the items of slots, which may be nil; unlock unlocks them.
+// lockAll locks the items of slots, whose elements may be nil; unlock unlocks them. If lockAll
+// returns an error, no item is locked.
 func (l *itemLatches) lockAll(ctx context.Context, slots []*slot) (unlock func(), err error) {
 	ids := make([]attr.ItemID, 0, len(slots)) // in a common order, to avoid deadlocks
 	for _, p := range slots {
@@ -153,7 +155,8 @@ func (l *itemLatches) unlock(id attr.ItemID) {
 	q.waiting, q.passed = q.waiting[1:], q.passed+1
 }
 
-// order returns the order of the next write of an item. The caller holds the latch.
+// order returns the order of the next write of an item, in microseconds: at least nowMicros,
+// and above previous and all orders that it returned for the item. The caller holds the latch.
 func (l *itemLatches) order(id attr.ItemID, nowMicros, previous int64) int64 {
 	last := &l.orders[int(binary.BigEndian.Uint16(id[:2]))%len(l.orders)]
 	for {

@@ -18,7 +18,7 @@ func idOf(n uint32) (id attr.ItemID) {
 	return id
 }
 
-// Writers of one item run in sequence, in order of arrival; writers of others do not wait.
+// Writers of one item run in sequence, in order of arrival. Writers of other items do not wait.
 func TestLatches_InLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,8 @@ func TestLatches_InLine(t *testing.T) {
 	})
 }
 
-// A waiter gives up with its context, or if none before it ends; the others keep waiting.
+// A waiter gives up when its context ends, or if no writer before it ends. Other waiters keep
+// waiting.
 func TestLatches_GivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,8 +109,8 @@ func TestLatches_GivenUp(t *testing.T) {
 	})
 }
 
-// TestLatches_Patience: a write waits for others of its item as long as they end, but not for
-// each one that hangs.
+// TestLatches_Patience: a write waits for other writes of its item as long as these end, but not
+// for the deadline of each one that hangs.
 func TestLatches_Patience(t *testing.T) {
 	t.Parallel()
 	const patience = 2 * time.Second

@@ -14,7 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
-// tombstoneAge is longer than any write takes to be applied.
+// tombstoneAge is the age at which garbage collection removes a tombstone. It is longer than
+// any write takes until it is in the indexes.
 const tombstoneAge = time.Hour
 
 // Qualifiers in index rows.
@@ -31,7 +32,7 @@ type tableLayout struct {
 	base    *layout.Mapping
 	indexes []*indexLayout // as Table.Indexes, then due
 	due     *indexLayout   // by due time; nil: items do not expire
-	lag     time.Duration  // the longest of an index
+	lag     time.Duration  // longest lag of an index
 	// timeless: the timestamps of an item's cells have no meaning, so a write keeps unchanged
 	// cells.
 	timeless bool
@@ -45,10 +46,10 @@ type indexLayout struct {
 	table string
 	key   tabledef.IndexKey
 	base  attr.KeySchema // of the DynamoDB table
-	lag   time.Duration  // the maximum lag of reads
+	lag   time.Duration  // time from a write until reads of the index see it, at most
 	x     *secondary.Index
-	// excludes reports whether an item has no entry, regardless of its attributes. If it
-	// is nil, no item is excluded.
+	// excludes reports whether an item has no entry even if it has the key attributes of the
+	// index. If excludes is nil, no item is excluded.
 	excludes func(item attr.Item) bool
 	// importMicros is the timestamp of the cells of entries for items that another writer
 	// loaded.
@@ -64,11 +65,13 @@ func (cat *catalog) Layout(ctx context.Context, table string) (*layout.Mapping, 
 	return c.layout.base, nil
 }
 
-// unknownImportTime is the import time for a mapping without one. It is not 0, because any
-// garbage collection by age would then remove the cells.
+// unknownImportTime is the timestamp of imported cells if neither the mapping nor a note of the
+// migration determines it. It is not 0, because any garbage collection by age would then
+// remove the cells.
 var unknownImportTime = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// newLayout compiles a definition.
+// newLayout returns the layout of the table that def defines. It returns ErrOutsideMapping if
+// the table was created with a mapping that is missing now.
 func (cat *catalog) newLayout(def *tabledef.Table) (*tableLayout, error) {
 	l := &tableLayout{name: def.Name, table: def.BigtableTable, key: def.Key, timeless: !def.Mapped, log: def.Log, sizes: sizes.NewTable()}
 	m := cat.mappings[def.Name]
@@ -133,7 +136,8 @@ func (cat *catalog) newLayout(def *tabledef.Table) (*tableLayout, error) {
 	return l, nil
 }
 
-// placeIndex chooses the Bigtable table of an index.
+// placeIndex sets the Bigtable table of an index: the one that the mapping of def names, or
+// one with a new id.
 func (cat *catalog) placeIndex(def *tabledef.Table, ix *tabledef.Index) {
 	if m := cat.mappings[def.Name]; m != nil {
 		if x := m.Index(ix.Name); x != nil {
@@ -144,7 +148,7 @@ func (cat *catalog) placeIndex(def *tabledef.Table, ix *tabledef.Index) {
 	ix.BigtableTable = newTableID(reservedPrefix+"i.", ix.Name, def.ID, cat.newUUID())
 }
 
-// families returns the families of the table's rows.
+// families returns the column families of the table's rows, including those for bookkeeping.
 func (l *tableLayout) families() []layout.Family {
 	families := append(slices.Clone(l.base.Families()), newestOf(lens.FamilyState))
 	if !slices.ContainsFunc(families, func(f layout.Family) bool { return f.Name == lens.FamilyTypes }) {
@@ -153,7 +157,7 @@ func (l *tableLayout) families() []layout.Family {
 	return families
 }
 
-// families returns the families of the index's rows.
+// families returns the column families of the index's rows, including those for bookkeeping.
 func (x *indexLayout) families() []layout.Family {
 	return append(slices.Clone(x.x.Families()), newestOf(lens.FamilyState),
 		layout.Family{Name: lens.FamilyTombstone, GC: layout.GC{MaxAge: tombstoneAge}})
@@ -167,7 +171,8 @@ func newestOf(family string) layout.Family {
 	return layout.Family{Name: family, GC: layout.GC{Versions: 1}}
 }
 
-// dueIndex lays out the due times of a table.
+// dueIndex returns the layout of the due times of a table: a keys-only index by def's
+// TTLAttribute in the Bigtable table TTLTable.
 func dueIndex(def *tabledef.Table) (*indexLayout, error) {
 	due := attr.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
 	x, err := secondary.Default(def.TTLTable, def.Key, secondary.Def{Name: "due times", Key: attr.KeySchema{Hash: due}, KeysOnly: true})

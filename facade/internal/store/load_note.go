@@ -23,25 +23,25 @@ import (
 // note, since deleted items leave no trace.
 //
 // The note is written once, before the first write of an item. A load can begin while the
-// table is served. Therefore, without a load, the store looks again after [loadnote.MaxAge]:
-// before a write and, if the write took longer, after it. A load waits as long between its
-// own note and its first write, so that writes without a note precede it. Only a process that
-// ends between such a late write and its note leaves no note; it has not acknowledged the
-// write.
+// table is served. Therefore, if the store found no load, it looks again after
+// [loadnote.MaxAge]: before a write and, if the write took longer than that, after it. A load
+// waits as long between its own note and its first write, so that writes without a note precede
+// it. A note can only be missing if a process ends between such a slow write and its note; it
+// has not acknowledged the write.
 //
-// The same row has the note [loadnote.Followed] while a migration follows a live table: then the
-// store refuses writes of items. The migration sets it only if no endpoint has noted a write, and
-// an endpoint notes a write only without it. Therefore the store need not check a table again
-// after it has written to it.
+// The same row has the note [loadnote.Followed] while a migration follows a live table; the
+// store then refuses writes of items. The migration sets that note only if no endpoint has noted
+// a write, and an endpoint notes a write only if that note is missing. Therefore the store need
+// not check a table again after it has noted a write.
 type writtenNote struct {
 	noted    atomic.Bool
-	looked   atomic.Int64 // when it last saw neither a load nor a migration, in Unix nanoseconds
-	followed atomic.Bool  // as last seen
-	mu       sync.Mutex   // held during the call, so that every first write waits for it
-	loaded   bool         // as last seen; guarded by mu
+	looked   atomic.Int64 // last time without a load and without a migration, in Unix nanoseconds
+	followed atomic.Bool  // the last look found that a migration follows into the table
+	mu       sync.Mutex   // held during a look and the write of the note: all first writes wait
+	loaded   bool         // the last look found a load; guarded by mu
 }
 
-// FollowedError is the error of a write to a table that follows a live table in a migration.
+// FollowedError rejects a write to a table that follows a live table in a migration.
 type FollowedError struct {
 	Table string // name of the DynamoDB table
 	Since time.Time
@@ -52,7 +52,8 @@ func (e *FollowedError) Error() string {
 		e.Table, e.Since.UTC().Format(time.RFC3339), migrationstate.EndFirst)
 }
 
-// fresh reports whether the store has looked within loadnote.MaxAge and found no load.
+// fresh reports whether the store has looked within loadnote.MaxAge, and found neither a load
+// nor a migration.
 func (n *writtenNote) fresh(now time.Time) bool {
 	return now.UnixNano()-n.looked.Load() < int64(loadnote.MaxAge)
 }
@@ -63,8 +64,9 @@ func isFollowed(err error) bool {
 	return errors.As(err, &followed)
 }
 
-// noteWrite writes the note of a table, unless it exists, or no load wrote the table. It is
-// called before a write and after it. Errors: *FollowedError.
+// noteWrite writes the note of a table, unless this process has written it or no load wrote
+// the table. Call it before each write of an item and after it. Errors: *FollowedError,
+// ErrContended.
 func (in *instance) noteWrite(ctx context.Context, l *tableLayout) error {
 	n := l.written
 	if n == nil || n.noted.Load() {
@@ -103,8 +105,8 @@ func (in *instance) noteWrite(ctx context.Context, l *tableLayout) error {
 	return fmt.Errorf("%w: the note of table %s", ErrContended, l.table)
 }
 
-// look finds out whether a load wrote the table, and whether a migration follows into it. The
-// caller holds mu. Errors: *FollowedError.
+// look finds out whether a load wrote the table, and whether a migration follows a live table
+// into it. It sets loaded and followed. The caller holds mu. Errors: *FollowedError.
 func (in *instance) look(ctx context.Context, l *tableLayout) error {
 	n := l.written
 	row, err := in.bt.ReadRow(ctx, layout.SchemaTable, layout.SchemaRowPrefix(l.table),
@@ -121,8 +123,9 @@ func (in *instance) look(ctx context.Context, l *tableLayout) error {
 	return nil
 }
 
-// writable returns a *FollowedError for a table that was seen to follow a live table, and still
-// does. For any other table it costs no call: noteWrite refuses the first write.
+// writable returns a *FollowedError if the last look at the table found that it follows a live
+// table, and it still does. For any other table it makes no call: noteWrite looks before the
+// first write.
 func (in *instance) writable(ctx context.Context, l *tableLayout) error {
 	n := l.written
 	if n == nil || !n.followed.Load() {
@@ -131,8 +134,8 @@ func (in *instance) writable(ctx context.Context, l *tableLayout) error {
 	return in.unfollowed(ctx, l)
 }
 
-// unfollowed returns a *FollowedError for a table that follows a live table, even if the store has not
-// yet seen that.
+// unfollowed returns a *FollowedError if the table follows a live table. Unlike writable, it
+// always looks, unless this process has noted a write.
 func (in *instance) unfollowed(ctx context.Context, l *tableLayout) error {
 	n := l.written
 	if n == nil || n.noted.Load() {
@@ -143,20 +146,20 @@ func (in *instance) unfollowed(ctx context.Context, l *tableLayout) error {
 	return in.look(ctx, l)
 }
 
-// loadedRow returns a filter that passes a cell of the row that notes the load of a
+// loadedRow returns a filter that passes cells of a table's note only if a load wrote the
 // table.
 func loadedRow() *btpb.RowFilter {
 	return btclient.OfColumn(layout.SchemaFamily, []byte(layout.SchemaMapping))
 }
 
-// followedRow returns a filter that passes the note that a migration follows into a
-// table.
+// followedRow returns a filter that passes cells of a table's note only while a migration
+// follows a live table into it.
 func followedRow() *btpb.RowFilter {
 	return btclient.OfColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn))
 }
 
-// forgetWritten removes the note of a deleted Bigtable table after the table was created
-// again.
+// forgetWritten removes the note that an endpoint wrote to a Bigtable table of the same id,
+// which was deleted. Call it after creating the table again.
 func (in *instance) forgetWritten(ctx context.Context, l *tableLayout) error {
 	if l.written == nil || l.written.fresh(in.o.Now()) {
 		return nil

@@ -25,12 +25,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
-// catalogMapping has one row per item, in the words of the design guides.
+// catalogMapping has one row per item, with terms from the design guides.
 //
 //go:embed testdata/catalog.yaml
 var catalogMapping string
 
-// videoMapping has several items per row: columns, and versions of a column.
+// videoMapping has several items per row, in separate columns or as versions of one column.
 //
 //go:embed testdata/video.yaml
 var videoMapping string
@@ -57,7 +57,7 @@ func loadNatively(ctx context.Context, s *Store, m *layout.Mapping, item attr.It
 	return s.bt.MutateRow(ctx, m.TargetTable(), placed.Row, muts)
 }
 
-// reindex enters a loader's native rows into the indexes of a table.
+// reindex writes the index entries of rows that a loader wrote.
 func reindex(ctx context.Context, s *Store, t *tabledef.Table) error {
 	c, err := s.current(ctx, t)
 	if err != nil {
@@ -215,8 +215,8 @@ func TestStore_MappedRows(t *testing.T) {
 	}
 }
 
-// A table that exists before the facade is adopted with its rows, and they are in its
-// indexes.
+// If the Bigtable table of a mapping already exists, its rows become items of the DynamoDB table,
+// and are in its indexes.
 func TestStore_AdoptTable(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -244,7 +244,7 @@ func TestStore_AdoptTable(t *testing.T) {
 			if err := checkIndexes(ctx, s, def, model{keyText(keyAttrs(def, item)): item}); err != nil {
 				t.Error(err)
 			}
-			// The entry has the time of the import, as a loader's would.
+			// The cells of the entry have the time of the import, as if a loader had written them.
 			entries := 0
 			for row, err := range s.bt.Read(ctx, btclient.Read{Table: def.Indexes[0].BigtableTable, Spans: []layout.Span{{}}}) {
 				if err != nil {
@@ -370,8 +370,8 @@ func TestStore_SharedRows(t *testing.T) {
 	}
 }
 
-// Two rules on one column: the second item is rejected and does not overwrite the first,
-// whichever is first and through either endpoint.
+// If two rules share a column, the second item is rejected and does not overwrite the first,
+// whichever rule comes first and through whichever store.
 func TestStore_SharedColumn(t *testing.T) {
 	t.Parallel()
 	views := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStatsViews"), "Count": attr.Int(156)}
@@ -414,7 +414,7 @@ func TestStore_SharedColumn(t *testing.T) {
 }
 
 // A transaction that puts an item into a shared column owns the column from its first intent
-// on, regardless of other writers and of its own process's life.
+// until it ends, even if other writers come meanwhile or its process ends.
 func TestStore_SharedColumnReserved(t *testing.T) {
 	t.Parallel()
 	views := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStatsViews"), "Count": attr.Int(156)}
@@ -628,7 +628,7 @@ func TestStore_MappingChanges(t *testing.T) {
 	}
 }
 
-// saltedMapping spreads a partition over three shards, for each joiner's order.
+// saltedMapping spreads a partition over three shards. ORDER is the encoder of the sort key.
 const saltedMapping = `
 apiVersion: migration/v1
 source: {table: Events, key: {hash: {name: PK, type: S}, range: {name: SK, type: N}}, schema: {v: S}}
@@ -694,7 +694,7 @@ accept_loss: [{what: absent, why: "nobody reads the columns alone"}]
 rules: [{name: doc, when: {SK: "v{n:ver}_{rest:s}"}, row: ["{PK:s}", "{rest}"], put: [{attr: "*", cell: "v:{attr}", ts: "{n}"}], latest: v0}]
 `
 
-// The copy of the highest version follows the versions; it can be read like an item, but not
+// The copy of the highest version follows the versions. It can be read like an item, but not
 // written.
 func TestStore_Versions(t *testing.T) {
 	t.Parallel()
@@ -930,8 +930,8 @@ target: {table: sessions, families: {a: {gc: {maxAge: AGE}}, _t: {gc: {maxAge: A
 rules: [{name: session, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 `
 
-// With garbage collection of expired items, the remains of an item are invisible, and it can
-// be written again.
+// If garbage collection deletes expired items, an expired item is invisible even before that, and
+// can be written again.
 func TestStore_ExpiresByGC(t *testing.T) {
 	t.Parallel()
 	for mode, age := range map[string]string{"one-second": "1s", "shift(48h)": "48h"} {
@@ -1000,8 +1000,8 @@ func TestStore_ExpiresByGC(t *testing.T) {
 	}
 }
 
-// If a mapping keeps the attribute of its time to live, that is the table's, also for loaded
-// items.
+// If a mapping stores the attribute of its time to live, the table expires items by that
+// attribute, even items that were loaded.
 func TestReapExpired_Mapped(t *testing.T) {
 	t.Parallel()
 	conn := backends["emu"](t)

@@ -8,8 +8,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/pull"
 )
 
-// MergeInOrder merges sequences, each of which is in the order of compare. each runs the
-// reads of their first items, possibly concurrently.
+// MergeInOrder yields the items of several sequences in the order of compare, which each
+// sequence must have too. It calls each to read the first items, so that each can read them
+// concurrently. It yields an error last.
 func MergeInOrder(each func(n int, do func(i int) error) error, sequences []iter.Seq2[layout.Stored, error], compare func(a, b layout.Stored) int, yield func(layout.Stored, error) bool) {
 	type stream struct {
 		head layout.Stored

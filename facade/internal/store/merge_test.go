@@ -18,8 +18,8 @@ func numbersOf(item layout.Stored) string { return item.Get("n").Str }
 
 func byNumber(a, b layout.Stored) int { return cmp.Compare(numbersOf(a), numbersOf(b)) }
 
-// Sequences are merged in order, to their ends or until enough items are taken; with more
-// than one lane, their first items are awaited together.
+// Sequences are merged in order, to their ends or until the consumer has enough items. With more
+// than one lane, the first items of all sequences are read concurrently.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestMerge(t *testing.T) {
 	})
 }
 
-// The first error of a sequence ends the merge.
+// The first error of any sequence ends the merge.
 func TestMerge_Error(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

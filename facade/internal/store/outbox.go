@@ -20,7 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
-// outbox commits changes of items, brings them to the indexes of their tables, and finds
+// outbox commits changes of items, applies them to the indexes of their tables, and finds
 // committed changes that are not in the indexes yet.
 type outbox struct {
 	*instance
@@ -32,24 +32,25 @@ type outbox struct {
 	whole chan struct{}
 }
 
-// An index is a Bigtable table with one row for each entry. The index rows of a write follow
-// from its item, except for the rows that the item leaves. A write that leaves rows, or that
-// waits for the lag of the indexes, sets an outbox cell in the item's row, in the same
+// An index is a Bigtable table with one row for each entry. The new entries of a write can be
+// computed from its item, but the rows that the item leaves cannot. A write that leaves rows,
+// or that waits for the lag of the indexes, sets an outbox cell in the item's row, in the same
 // mutation; the cell names the left rows. Any process that sees the cell can finish the work,
 // and then deletes the cell. Any other write only sets the state stateEntering: the item is
-// entering its indexes. That state stays. The process that wrote the entries remembers that
-// while it has the row's mark; others write the entries again before they rely on them.
+// entering its indexes. That state remains after the entries are written. The process that
+// wrote them remembers that while it has the row's mark; others write the entries again before
+// they rely on them.
 //
-// Index rows carry the order of their write, and the newest wins, regardless of when and by
-// whom it is applied. Therefore a row that an item left keeps a tombstone, in
-// lens.FamilyTombstone, which Bigtable's garbage collection empties.
+// Index rows carry the order of their write, and the highest order wins, whichever process
+// applies it at whatever time. Therefore a row that an item left keeps a tombstone in the
+// family lens.FamilyTombstone until garbage collection removes it.
 
-// applyTimeout limits how long a committed write is still brought to the indexes after its
-// caller has ended. It is far below tombstoneAge.
+// applyTimeout limits the time in which a committed write is applied to the indexes, even if
+// the context of its request ends. It is far below tombstoneAge.
 const applyTimeout = time.Minute
 
-// apply brings a committed write of an item to the indexes; with outbox, it then deletes the
-// outbox cell. It continues after ctx ends, since the write is committed.
+// apply applies a committed write of an item to the indexes; if outbox is set, it then deletes
+// the outbox cell. It continues after ctx ends, since the write is committed.
 func (ob *outbox) apply(ctx context.Context, p *slot, order int64, change indexChange, outbox bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
@@ -68,8 +69,8 @@ func (ob *outbox) apply(ctx context.Context, p *slot, order int64, change indexC
 	})
 }
 
-// enter writes the index rows of a committed write with an order. Rows of later writes stay
-// unchanged; ahead is the latest of their orders.
+// enter writes the index rows of a committed write with the given order. It does not change
+// rows with later writes. ahead is the highest order of such rows among the puts, or 0.
 func (ob *outbox) enter(ctx context.Context, l *tableLayout, order int64, change indexChange) (ahead int64, err error) {
 	n := len(change.puts) + len(change.stale)
 	if !ob.lanes.Wide() || n < 2 {
@@ -90,7 +91,8 @@ func (ob *outbox) enter(ctx context.Context, l *tableLayout, order int64, change
 	return slices.Max(orders), failed
 }
 
-// enterRow acts like enter for row i: the puts come first, then the rows that the item leaves.
+// enterRow acts like enter for row i of a change, which counts the puts first, and then the
+// rows that the item leaves.
 func (ob *outbox) enterRow(ctx context.Context, l *tableLayout, order int64, change indexChange, i int) (ahead int64, err error) {
 	if i >= len(change.puts) {
 		r := change.stale[i-len(change.puts)]
@@ -110,7 +112,8 @@ func (ob *outbox) enterRow(ctx context.Context, l *tableLayout, order int64, cha
 	return ob.entryOrder(ctx, put)
 }
 
-// indexGone reports whether err means that another process has deleted the index.
+// indexGone reports whether err means that another process has deleted the index whose
+// Bigtable table is given.
 func (ob *outbox) indexGone(ctx context.Context, l *tableLayout, table string, err error) bool {
 	if status.Code(err) != codes.NotFound {
 		return false
@@ -119,17 +122,18 @@ func (ob *outbox) indexGone(ctx context.Context, l *tableLayout, table string, e
 	return err == nil && !slices.ContainsFunc(c.layout.indexes, func(x *indexLayout) bool { return x.table == table })
 }
 
-// overtake handles an index row with a later write than the one being applied. If the item
-// was written in the meantime, no work remains. Otherwise, a process whose clock is ahead had
-// deleted the item, and this write created it again. Then overtake raises the order of the
-// item above the tombstone and applies the write again.
+// overtake handles an index row whose order ahead is later than the order of the write being
+// applied. If the item was written in the meantime, that later write is applied instead.
+// Otherwise, a process whose clock is ahead had deleted the item, and this write created it
+// again. Then overtake raises the order of the item above the tombstone and applies the write
+// again.
 func (ob *outbox) overtake(ctx context.Context, p *slot, order, ahead int64) error {
 	st, err := ob.rows.readState(ctx, p)
 	if err != nil || !st.behind() {
 		return err
 	}
 	if _, held := st.heldBy(); held {
-		return nil // settling it brings it to the indexes
+		return nil // settling the intent also applies the item to the indexes
 	}
 	if st.order() == order && (st.outbox == nil || st.outbox.Timestamp == order) {
 		raised := ahead + microsPerMilli
@@ -151,7 +155,8 @@ func (ob *outbox) overtake(ctx context.Context, p *slot, order, ahead int64) err
 	return ob.drain(ctx, st)
 }
 
-// entryOrder returns the order of the write in an index row.
+// entryOrder returns the order of the write in the index row of put, or 0 if the row is
+// empty or has the order adoptedOrder. A tombstone counts as the order after its write.
 func (ob *outbox) entryOrder(ctx context.Context, put indexPut) (int64, error) {
 	row, err := ob.bt.ReadRow(ctx, put.index.table, put.row, newer(put.index.x, adoptedOrder))
 	var order int64
@@ -161,7 +166,8 @@ func (ob *outbox) entryOrder(ctx context.Context, put indexPut) (int64, error) {
 	return order, err
 }
 
-// newer returns a filter that passes a cell if the index row has a later write.
+// newer returns a filter that passes cells of an index row only if the row has a write later
+// than order. x is nil if the index was deleted.
 func newer(x *secondary.Index, order int64) *btpb.RowFilter {
 	later := btclient.OfTime(order+microsPerMilli, 0)
 	if x != nil && x.OneCell() {
@@ -171,10 +177,11 @@ func newer(x *secondary.Index, order int64) *btpb.RowFilter {
 	return btclient.Chain(btclient.AnyOf(btclient.OfFamily(lens.FamilyState), btclient.OfFamily(lens.FamilyTombstone)), later)
 }
 
-// putEntry writes an index row. done is false if the row has a later write.
+// putEntry writes the entry put with the given order. done is false if the row has a later
+// write.
 //
-// An unknown older version of a row's only cell stays until garbage collection, and is
-// ignored.
+// In a row with a single cell, an unknown older version of that cell may remain until garbage
+// collection. Readers ignore it.
 func (ob *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done bool, err error) {
 	var muts []*btpb.Mutation
 	switch put.over {
@@ -194,8 +201,8 @@ func (ob *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done
 	return !matched && err == nil, err
 }
 
-// leaveEntry replaces an index row with a tombstone, unless the row has a later write.
-// The index may have been deleted.
+// leaveEntry replaces an index row with a tombstone, unless the row has a write later than
+// order. It does nothing if the table of a deleted index no longer exists.
 func (ob *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, order int64) error {
 	var x *secondary.Index
 	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
@@ -211,7 +218,7 @@ func (ob *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, or
 	return err
 }
 
-// drain finishes the last write of an item, as read in st, in the indexes.
+// drain applies the last write of an item, as read in st, to the indexes.
 func (ob *outbox) drain(ctx context.Context, st itemState) error {
 	l, order := st.slot.l, st.order()
 	var stale []indexRow
@@ -234,8 +241,8 @@ func (ob *outbox) drain(ctx context.Context, st itemState) error {
 // everything is an order above those of all writes.
 const everything = math.MaxInt64
 
-// settle finishes this process's committed writes to a table with orders below before that
-// are not in the indexes yet, because bringing them there failed or was postponed.
+// settle applies this process's committed writes to a table with orders below before that are
+// not in the indexes yet, because applying them failed or was postponed.
 func (ob *outbox) settle(ctx context.Context, table string, before int64) error {
 	due := ob.marks.Due(table, before)
 	if len(due) == 0 {
@@ -252,7 +259,8 @@ func (ob *outbox) settleRow(ctx context.Context, m *marks.Mark, before int64) er
 	})
 }
 
-// recoverPending finishes the work in rows that earlier processes marked.
+// recoverPending finishes the work in rows that earlier processes marked, and removes the
+// registrations of earlier processes of the same slot.
 func (ob *outbox) recoverPending(ctx context.Context) error {
 	if err := ob.marks.Recover(ctx, ob.recoverAll, ob.logs.Registered); err != nil {
 		return err
@@ -266,9 +274,10 @@ func (ob *outbox) recoverAll(ctx context.Context, table string, row []byte) erro
 	return err
 }
 
-// recoverRow finishes the writes of a row with outbox cells of orders below before, and
-// enters the items that are entering their indexes. It returns the lowest order of the
-// remaining writes, or everything. The table may have been deleted.
+// recoverRow appends the records in the row with the given key to the log, applies its writes
+// that have outbox cells with orders below before to the indexes, and writes the entries of
+// items that are entering their indexes. left is the lowest order of the remaining writes, or
+// everything. recoverRow does nothing if the table was deleted.
 func (ob *outbox) recoverRow(ctx context.Context, table string, key []byte, before int64) (left int64, err error) {
 	left = everything
 	c, err := ob.cat.lookup(ctx, table)
@@ -327,7 +336,8 @@ func (ob *outbox) recoverRow(ctx context.Context, table string, key []byte, befo
 	return left, err
 }
 
-// recoverEntering writes the index entries of a row's items that are entering their indexes.
+// recoverEntering writes the index entries of those items of a row that are entering their
+// indexes.
 func (ob *outbox) recoverEntering(ctx context.Context, l *tableLayout, key []byte) error {
 	if l.base.SharesRows() {
 		select {

@@ -7,8 +7,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
-// TestStore_SettleForgotten: a row that is being settled while its table is deleted is
-// counted once.
+// TestStore_SettleForgotten: if a table is deleted while one of its rows is being settled, the row
+// is subtracted from the counts of marks only once.
 func TestStore_SettleForgotten(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -16,17 +16,16 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Placed is a Bigtable table with the column families that a store needs.
+// Placed is a Bigtable table with the column families that the store needs in it.
 type Placed struct {
 	ID       string
 	Families []layout.Family
 }
 
-// PlacedTables yields the Bigtable tables of a store that is not open. These are its
-// catalog and, for each table without a mapping, the tables of its rows, indexes, due
-// times and log, which only the catalog names. PlacedTables does not write. After an
-// error, it yields the error last. It uses only Conn, Project, Instance, AppProfile and
-// Deadline of o.
+// PlacedTables yields the Bigtable tables of a store that is not open: its catalog, the
+// tables of rows, indexes and due times of each DynamoDB table without a mapping, and the
+// table of each log. PlacedTables does not write. It yields an error last. It uses only Conn,
+// Project, Instance, AppProfile and Deadline of o.
 func PlacedTables(ctx context.Context, o Options) iter.Seq2[Placed, error] {
 	bt := btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{AppProfile: o.AppProfile, Deadline: o.Deadline})
 	return func(yield func(Placed, error) bool) {
@@ -59,8 +58,8 @@ func PlacedTables(ctx context.Context, o Options) iter.Seq2[Placed, error] {
 	}
 }
 
-// placed returns the Bigtable tables of the definition in a row; with a mapping, only those
-// that the mapping does not name.
+// placed decodes the table definition in a catalog row, and returns the Bigtable tables that
+// PlacedTables yields for it. A table with a mapping has only its log there.
 func (cat *catalog) placed(row btclient.Row) (all []Placed, err error) {
 	def, err := tabledef.Decode(row.Cells[0].Value)
 	if err != nil {

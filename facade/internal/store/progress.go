@@ -9,7 +9,7 @@ type Progress struct {
 	Err   error  // reason why the work ended early
 }
 
-// progressEvery is the number of items between reports.
+// progressEvery is the number of items between two reports.
 const progressEvery = 1000
 
 // Reporter reports the progress of work on a table.

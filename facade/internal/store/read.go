@@ -49,9 +49,9 @@ func (rd *reader) GetItem(ctx context.Context, t *tabledef.Table, key attr.Item)
 	return st.item, err
 }
 
-// GetItems calls take for each of the keys, in any order, with the index of the key and
+// GetItems calls take for each of the keys, in any order, with the index i of the key and
 // the item, or nil if the item does not exist. It requests all items with one read, and
-// passes each on as it arrives. It stops when take returns false.
+// passes each item to take as it arrives. It stops when take returns false.
 func (rd *reader) GetItems(ctx context.Context, t *tabledef.Table, keys []attr.Item, take func(i int, item attr.Item) bool) error {
 	c, err := rd.cat.current(ctx, t)
 	if err != nil {
@@ -113,14 +113,15 @@ func (rd *reader) GetItems(ctx context.Context, t *tabledef.Table, keys []attr.I
 	return nil
 }
 
-// takeNone calls take for missing items, and reports whether more may follow.
+// takeNone calls take for the items with the given indexes, which do not exist. It returns
+// false as soon as take does.
 func takeNone(numbers []int, take func(i int, item attr.Item) bool) bool {
 	return !slices.ContainsFunc(numbers, func(i int) bool { return !take(i, nil) })
 }
 
-// extentsFilter returns a filter that passes the cells of the extents, a cell of each
-// intent, and perhaps others. It returns nil, for everything, if the extents are whole
-// families or too many to name.
+// extentsFilter returns a filter that passes the cells of the extents and a cell of an intent,
+// if the row has one. It returns nil, which passes all cells, if extents is nil, has only whole
+// families, or is too large for a filter.
 func extentsFilter(extents []lens.Extent) *btpb.RowFilter {
 	if extents == nil || !slices.ContainsFunc(extents, func(e lens.Extent) bool { return !wholeFamily(e) }) {
 		return nil
@@ -132,11 +133,11 @@ func extentsFilter(extents []lens.Extent) *btpb.RowFilter {
 	return btclient.AnyOf(append(filters, anyIntent())...)
 }
 
-// Query yields the items that satisfy the condition from the table, or from its index ix
-// if that is not nil. The items are sorted by sort key, ascending if forward is set. They
-// begin after startAfter, which holds the key attributes of the table and of the index,
-// or at the start if it is nil. Index entries have only the projected attributes. An
-// error ends the sequence.
+// Query yields the items of the table that satisfy cond, or the entries of its index ix if
+// that is not nil. They are sorted by sort key, ascending if forward is set. They begin after
+// startAfter, which holds the key attributes of the table and of the index, or at the start
+// if startAfter is nil. Index entries have only the projected attributes. An error ends the
+// sequence.
 func (rd *reader) Query(ctx context.Context, t *tabledef.Table, ix *tabledef.Index, cond attr.KeyRange, forward bool, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		c, err := rd.cat.current(ctx, t)
@@ -174,9 +175,10 @@ func (q *baseQuery) run(ctx context.Context, yield func(layout.Stored, error) bo
 	inOrder(q.rd.lanes, plan, q.forward, q.compare, read, yield)
 }
 
-// inOrder yields the results of read for the spans of a plan in the order of compare, which
-// is descending unless forward. read reads rows in ascending or reverse order; for several
-// spans, the first items are read concurrently.
+// inOrder calls read for the spans of a plan, and yields the items in the order of compare,
+// which is descending unless forward is set. read reads rows in ascending or, if reverse is
+// set, in descending order. If spans must be merged, their first items are read in lanes of
+// side.
 func inOrder(side *lanes.Lanes, plan lens.Plan, forward bool, compare func(a, b layout.Stored) int, read func(spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error], yield func(layout.Stored, error) bool) {
 	switch plan.Order {
 	case lens.SameOrder, lens.ReversedOrder:
@@ -192,14 +194,14 @@ func inOrder(side *lanes.Lanes, plan lens.Plan, forward bool, compare func(a, b 
 	}
 }
 
-// plan returns the read of the items that can satisfy the condition, after startAfter.
+// plan returns a plan to read the items after startAfter that can satisfy the condition.
 func (q *baseQuery) plan() (lens.Plan, error) {
 	plan, err := q.l.base.PlanQuery(q.cond)
 	if err != nil || q.startAfter == nil {
 		return plan, err
 	}
 	if q.l.key.Range.Name == "" {
-		// startAfter is the partition's only item.
+		// startAfter is the only item of its partition.
 		return lens.Plan{}, nil
 	}
 	behind, err := q.l.base.PlanQuery(q.rest())
@@ -208,7 +210,7 @@ func (q *baseQuery) plan() (lens.Plan, error) {
 	return plan, err
 }
 
-// rest returns the condition for items of the partition after startAfter.
+// rest returns the condition that the items of the partition after startAfter satisfy.
 func (q *baseQuery) rest() attr.KeyRange {
 	rest := attr.KeyRange{Hash: q.cond.Hash, Op: attr.RangeGreater, A: q.startAfter[q.l.key.Range.Name]}
 	if !q.forward {
@@ -226,13 +228,13 @@ func (q *baseQuery) compare(a, b layout.Stored) int {
 	return c
 }
 
-// matches reports whether an item belongs to the answer.
+// matches reports whether an item satisfies the condition and follows startAfter.
 func (q *baseQuery) matches(item layout.Stored) bool {
 	return matchesKey(q.cond, q.l.key, item) && (q.startAfter == nil || q.compare(item, layout.Decoded(q.startAfter)) > 0)
 }
 
-// items yields the matching items of some spans of the plan, within each row in the query's
-// direction.
+// items yields the matching items of some spans of the plan. It sorts the items of each row in
+// the query's direction; reverse reverses the order of rows.
 func (q *baseQuery) items(ctx context.Context, plan lens.Plan, spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error] {
 	r := itemReader{
 		rd: q.rd, l: q.l, compare: q.compare, descending: !q.forward,
@@ -249,8 +251,8 @@ func (q *baseQuery) items(ctx context.Context, plan lens.Plan, spans []layout.Sp
 	}
 }
 
-// queryIndex acts like Query for an index. Its items are in the order of the index key; items
-// with equal index keys are in the order of the base key.
+// queryIndex acts like Query for the index with the given name. Entries with equal index keys
+// are in a stable order.
 func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, cond attr.KeyRange, forward bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
 	x, err := c.index(name)
 	if err != nil {
@@ -267,7 +269,7 @@ func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, c
 		rd.indexItems(ctx, c, x, plan.Spans, !forward, startAfter, keep, yield)
 		return
 	}
-	// The entries of a partition are in several ranges, or in another order.
+	// The entries of a partition are in several spans, or not in the order of the sort key.
 	sortKey := x.key.Schema().Range.Name
 	compare := func(a, b layout.Stored) int {
 		order := cmp.Or(compareAttr(a, b, sortKey), c.layout.compareKeys(a, b))
@@ -302,7 +304,7 @@ func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, c
 	inOrder(rd.lanes, plan, forward, compare, read, yield)
 }
 
-// index returns the layout of an index by name.
+// index returns the layout of the index with the given name.
 func (c *cachedTable) index(name string) (*indexLayout, error) {
 	for i := range c.def.Indexes {
 		if c.def.Indexes[i].Name == name {
@@ -312,8 +314,9 @@ func (c *cachedTable) index(name string) (*indexLayout, error) {
 	return nil, fmt.Errorf("table %s has no index %s", c.def.Name, name)
 }
 
-// indexItems yields the entries of an index that keep accepts, in row order or reverse, after
-// startAfter.
+// indexItems yields the entries in the spans of an index that keep accepts, in row order or in
+// reverse, after startAfter unless that is nil. First it settles this process's unfinished
+// transactions, and its writes that are at least as old as the lag of the index.
 func (rd *reader) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, spans []layout.Span, reverse bool, startAfter attr.Item, keep func(layout.Stored) bool, yield func(layout.Stored, error) bool) {
 	before := int64(everything)
 	if x.lag > 0 {
@@ -361,10 +364,11 @@ func (rd *reader) indexItems(ctx context.Context, c *cachedTable, x *indexLayout
 	}
 }
 
-// Scan yields the items of one segment of the table or index, in a stable order, after
-// startAfter. total must be at least 1. The cost of a segment is proportional to its
-// share of the table. Scan returns ErrOtherSegment if startAfter belongs to another
-// segment.
+// Scan yields the items of the given segment, below total, of the table or, if ix is not nil,
+// of that index. They are in a stable order, and follow startAfter unless that is nil. total
+// must be at least 1. The cost of a segment is proportional to its share of the table, except
+// in a small table: there each segment reads all rows. An error ends the sequence:
+// ErrOtherSegment if startAfter belongs to another segment.
 func (rd *reader) Scan(ctx context.Context, t *tabledef.Table, ix *tabledef.Index, segment, total int, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		if err := rd.scanSegment(ctx, t, ix, segment, total, startAfter, yield); err != nil {
@@ -373,7 +377,8 @@ func (rd *reader) Scan(ctx context.Context, t *tabledef.Table, ix *tabledef.Inde
 	}
 }
 
-// scanSegment is like Scan, but returns errors that occur before the first item.
+// scanSegment is like Scan, but returns the errors that occur before it reads items, instead
+// of yielding them.
 func (rd *reader) scanSegment(ctx context.Context, t *tabledef.Table, ix *tabledef.Index, at, total int, startAfter attr.Item, yield func(layout.Stored, error) bool) error {
 	c, err := rd.cat.current(ctx, t)
 	if err != nil {
@@ -422,8 +427,8 @@ func (l *tableLayout) rowOf(x *indexLayout, key attr.Item) ([]byte, error) {
 	return at.Row, outsideMapping(err)
 }
 
-// scanBase yields the items of a plan by row, and within a row by key. Unless startAfter is
-// nil, it yields only items after it; from is the row of startAfter.
+// scanBase yields the items of a plan that keep accepts, by row, and within a row by key.
+// Unless startAfter is nil, it yields only the items after startAfter, whose row is from.
 func (rd *reader) scanBase(ctx context.Context, l *tableLayout, plan lens.Plan, keep func(layout.Stored) bool, from []byte, startAfter attr.Item, yield func(layout.Stored, error) bool) {
 	if from != nil {
 		plan.Spans = cells.Intersect(plan.Spans, []layout.Span{{Start: from}})
@@ -453,7 +458,8 @@ func (l *tableLayout) compareKeys(a, b layout.Stored) int {
 	return cmp.Or(compareAttr(a, b, l.key.Hash.Name), compareAttr(a, b, l.key.Range.Name))
 }
 
-// comparePlaces orders keys as Scan orders their items; items outside the layout come last.
+// comparePlaces compares two keys in the order in which Scan yields their items. If a is
+// outside the layout, it comes after b. If only b is, comparePlaces returns ErrOutsideMapping.
 func (rd *reader) comparePlaces(ctx context.Context, t *tabledef.Table, a, b attr.Item) (int, error) {
 	c, err := rd.cat.current(ctx, t)
 	if err != nil {
@@ -470,7 +476,7 @@ func (rd *reader) comparePlaces(ctx context.Context, t *tabledef.Table, a, b att
 	return cmp.Or(bytes.Compare(at, other), c.layout.compareKeys(layout.Decoded(a), layout.Decoded(b))), err
 }
 
-// compareAttr orders items by a key attribute; for the name "" it returns 0.
+// compareAttr orders items by the key attribute name. If name is "", it returns 0.
 func compareAttr(a, b layout.Stored, name string) int {
 	if name == "" {
 		return 0

@@ -15,7 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// reaper removes expired items and other remains.
+// reaper removes expired items, and the remains of transactions and of deleted tables.
 type reaper struct {
 	*instance
 	cat    *catalog
@@ -25,7 +25,7 @@ type reaper struct {
 	tables *tables
 }
 
-// maxOverdue is the age from which an overdue item no longer expires.
+// maxOverdue is the longest time after its due time at which an item still expires.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
 const maxOverdue = 5 * 365 * 24 * time.Hour
 
@@ -33,9 +33,9 @@ const maxOverdue = 5 * 365 * 24 * time.Hour
 // that timed out, and removes the remains of DELETING tables. It returns the number of
 // deleted items, even if it returns an error.
 //
-// It reads only the due times, never a table. It checks an item again before deleting it. An
-// item that a transaction holds stays until the next call. In a table that follows another one
-// all items stay: the migration applies the deletions of the source.
+// It finds items by their due times, without scanning a table, and checks an item again before
+// deleting it. An item that a transaction holds stays until the next call. In a table that
+// follows another one all items stay: the migration applies the deletions of the source.
 func (rp *reaper) Tidy(ctx context.Context) (deleted int, err error) {
 	if err := rp.tx.recoverTransactions(ctx, false); err != nil {
 		return 0, fmt.Errorf("ending transactions: %w", err)
@@ -52,10 +52,10 @@ func (rp *reaper) Tidy(ctx context.Context) (deleted int, err error) {
 	return deleted, err
 }
 
-// Due times are an index of the time-to-live attribute: the outbox maintains it, in a table
-// of its own, without a name that a request could use.
+// Due times are an index on the time-to-live attribute. The outbox maintains it in a separate
+// Bigtable table, and no request can name it.
 
-// errNotDue means that the item is no longer due.
+// errNotDue means that the item was deleted, or is no longer due.
 var errNotDue = errors.New("item has not expired")
 
 func (rp *reaper) reapExpired(ctx context.Context) (deleted int, err error) {
@@ -70,7 +70,8 @@ func (rp *reaper) reapExpired(ctx context.Context) (deleted int, err error) {
 	return deleted, err
 }
 
-// eachExpiring calls fn for each table with a time to live whose items may be deleted.
+// eachExpiring calls fn for each table with a time to live. It skips tables that are being
+// deleted, that follow another one, or whose mapping is missing.
 func (rp *reaper) eachExpiring(ctx context.Context, fn func(*cachedTable) error) error {
 	names, _, err := rp.cat.ListTables(ctx, "", maxCatalogTables)
 	if err != nil {
@@ -100,8 +101,8 @@ func (rp *reaper) eachExpiring(ctx context.Context, fn func(*cachedTable) error)
 }
 
 // NextDue returns the first time in (after, until] at which Tidy will find an item to
-// delete or a table to remove. found is false if there is no such time. Other processes
-// may change the result meanwhile.
+// delete or a table to remove. found is false if Tidy will find nothing then. Other
+// processes may change the result meanwhile.
 func (rp *reaper) NextDue(ctx context.Context, after, until time.Time) (next time.Time, found bool, err error) {
 	consider := func(t time.Time) {
 		if t.After(after) && !t.After(until) && (!found || t.Before(next)) {
@@ -125,7 +126,7 @@ func (rp *reaper) NextDue(ctx context.Context, after, until time.Time) (next tim
 	return next, found, err
 }
 
-// nextInTable acts like NextDue for the items of a table.
+// nextInTable acts like NextDue for the items of one table.
 func (rp *reaper) nextInTable(ctx context.Context, c *cachedTable, after, until time.Time) (next time.Time, found bool, err error) {
 	due, name := c.layout.due, c.def.TTLAttribute
 	spans, err := dueSpans(due, attr.Int(after.Unix()), attr.Int(until.Unix()))
@@ -144,15 +145,15 @@ func (rp *reaper) nextInTable(ctx context.Context, c *cachedTable, after, until 
 		if seconds, err = strconv.ParseFloat(entry.Get(name).Str, 64); err != nil {
 			return false
 		}
-		// An item expires at the first whole second that is not before its time. Digits that
-		// a float64 loses do not move the time to after or earlier.
+		// An item expires at the first whole second that is not before its due time. If a
+		// float64 loses digits, the result must still be later than after.
 		next, found = time.Unix(max(int64(math.Ceil(seconds)), after.Unix()+1), 0), true
 		return false // entries are in time order
 	})
 	return next, found, err
 }
 
-// dueSpans returns the spans of the due times from one to another.
+// dueSpans returns the spans of the due times in [from, to], which are in Unix seconds.
 func dueSpans(due *indexLayout, from, to attr.Value) ([]layout.Span, error) {
 	first, err := due.x.PlanQuery(attr.KeyRange{Hash: from})
 	if err != nil {
@@ -165,7 +166,8 @@ func dueSpans(due *indexLayout, from, to attr.Value) ([]layout.Span, error) {
 	return []layout.Span{{Start: first.Spans[0].Start, End: last.Spans[0].End}}, nil
 }
 
-// reapTable deletes the due items of a table.
+// reapTable deletes the due items of a table. It skips items that are no longer due, that a
+// transaction holds, or that others keep writing.
 func (rp *reaper) reapTable(ctx context.Context, c *cachedTable) (deleted int, err error) {
 	due := c.layout.due
 	name := c.def.TTLAttribute

@@ -12,8 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// expiring returns an item that expires at a number of seconds after 1970, or has another
-// value in that attribute.
+// expiring returns an item whose attribute until has the given value, unless that is absent.
 func expiring(id string, until attr.Value) attr.Item {
 	item := account(id, 1)
 	if !until.IsAbsent() {
@@ -22,7 +21,8 @@ func expiring(id string, until attr.Value) attr.Item {
 	return item
 }
 
-// setTTL gives a table a time to live, and waits for its due times; "" removes it.
+// setTTL makes the items of a table expire by an attribute, and waits until their due times are
+// filled. The attribute "" removes the time to live.
 func setTTL(tb testing.TB, s *Store, table, attribute string) {
 	tb.Helper()
 	if _, err := s.UpdateTable(tb.Context(), table, func(d *tabledef.Table) error {
@@ -34,8 +34,8 @@ func setTTL(tb testing.TB, s *Store, table, attribute string) {
 	<-s.FillDueTimes(table)
 }
 
-// Items expire by their due times, also if they are older than the table's time to live; all
-// others stay.
+// Items expire at their due times, even if they were written before the table had a time to live.
+// All other items stay.
 func TestReapExpired(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
@@ -99,7 +99,7 @@ func TestReapExpired(t *testing.T) {
 			now.Advance(time.Hour)
 			reap("fraction", "due later")
 
-			// One transaction postpones an item's expiry, and another makes an item due.
+			// A transaction postpones the expiry of one item, and makes another one due earlier.
 			off := expiring("put off", at(9*time.Hour))
 			early := expiring("early", at(time.Hour))
 			if ok, _, err := s.Transact(ctx, RequestToken{}, []*Change{

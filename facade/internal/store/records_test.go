@@ -23,7 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
-// recordsOf returns the records of a table's log below its floor: kinds and keys.
+// recordsOf returns the kinds and keys of the records in a table's log below the floor.
 func recordsOf(t *testing.T, s *Store, def *tabledef.Table) (all []string) {
 	t.Helper()
 	floor, err := s.LogFloor(t.Context())
@@ -33,7 +33,7 @@ func recordsOf(t *testing.T, s *Store, def *tabledef.Table) (all []string) {
 	return recordsBelow(t, s, def, floor)
 }
 
-// recordsBelow returns the records of a table's log below a number.
+// recordsBelow acts like recordsOf for the records below a sequence number.
 func recordsBelow(t *testing.T, s *Store, def *tabledef.Table, before uint64) (all []string) {
 	t.Helper()
 	for r, err := range s.logs.ReadSlots(t.Context(), def.Log, 0, before) {
@@ -45,8 +45,8 @@ func recordsBelow(t *testing.T, s *Store, def *tabledef.Table, before uint64) (a
 	return all
 }
 
-// twiceConn delivers writes of a table's items twice, and answers with the result of the
-// second.
+// twiceConn delivers each conditional write of a table twice, and returns the result of the
+// second delivery.
 type twiceConn struct {
 	grpc.ClientConnInterface
 	table string
@@ -62,8 +62,8 @@ func (c *twiceConn) Invoke(ctx context.Context, method string, req, resp any, op
 	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
 }
 
-// A write that arrives twice is one change, whose record is in the log when the write has
-// returned.
+// A write that arrives twice is one change, with one record, which is in the log when the write
+// returns.
 func TestLog_ArrivesTwice(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(ctx context.Context, s *Store, def *tabledef.Table) error{
@@ -119,7 +119,7 @@ func TestLog_ArrivesTwice(t *testing.T) {
 	}
 }
 
-// A catalog row guarded by its version is written once, however often the write arrives.
+// A write of a catalog row that its version guards takes effect once, even if it arrives twice.
 func TestCatalog_ArrivesTwice(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
@@ -137,7 +137,7 @@ func TestCatalog_ArrivesTwice(t *testing.T) {
 		t.Fatalf("%v, %v", def, err)
 	}
 	token := RequestToken{Token: "again", Hash: [32]byte{1}}
-	for i := range 2 { // the second is answered from the record
+	for i := range 2 { // the second request is a replay
 		ok, _, err := s.Transact(t.Context(), token, []*Change{replaceBy(def, keyAttrs(def, account("a", 0)), account("a", int64(i)))})
 		if err != nil || !ok {
 			t.Errorf("%v, %v", ok, err)
@@ -148,8 +148,8 @@ func TestCatalog_ArrivesTwice(t *testing.T) {
 	}
 }
 
-// severalStores opens stores over one Bigtable, with clocks that differ from the first's, and
-// creates a table with a log. All of them know each other.
+// severalStores opens one store over the same Bigtable for each skew, which is added to its clock,
+// and creates a table with a log. All stores know each other.
 func severalStores(t *testing.T, skews ...time.Duration) (stores []*Store, def *tabledef.Table, conns []*intercept.Conn, now, wall *clock.Clock) {
 	t.Helper()
 	now = clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
@@ -176,8 +176,8 @@ func severalStores(t *testing.T, skews ...time.Duration) (stores []*Store, def *
 	return stores, def, conns, now, wall
 }
 
-// If a process is considered dead but renews its registration before the removal, it keeps
-// it: nobody reads past its writes.
+// If a process is considered dead, but renews its registration before another process removes it,
+// the registration stays, so that no process reads past its pending writes.
 func TestLog_SlowNotDead(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -231,8 +231,8 @@ func TestLog_SlowNotDead(t *testing.T) {
 	}
 }
 
-// A record cell stays as long as others may use numbers below it, however often its row is
-// recovered: the next writer of the item needs it.
+// A record cell stays as long as other processes may use numbers below it, however often its row
+// is recovered: the next writer of the item needs the cell.
 func TestLog_CellStays(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -276,7 +276,7 @@ func TestLog_CellStays(t *testing.T) {
 	}
 }
 
-// Beyond is also above the records of a removed process.
+// The result of Logs.Beyond is also above the records of a removed process.
 func TestLog_BeyondTheGone(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -296,7 +296,7 @@ func TestLog_BeyondTheGone(t *testing.T) {
 	if n := len(recordsBelow(t, stores[0], def, above)); n != 7 {
 		t.Errorf("%d of 7 records are below", n)
 	}
-	for range 2 { // everything below is readable
+	for range 2 { // all records below it are readable
 		if floor, err := stores[0].LogFloor(ctx); err != nil || floor < above {
 			t.Errorf("the floor is %d, %v; %d was promised", floor, err, above)
 		}

@@ -15,12 +15,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// bookkeepingMuts estimates the number of mutations besides those of the item's cells.
+// bookkeepingMuts estimates the number of mutations of a write besides those of the item's
+// cells.
 const bookkeepingMuts = 4
 
-// replacement returns the mutations that replace the cells that were read with those of an
-// item, or delete them if the item is nil, and the change to the indexes. If unsure is set,
-// it does not rely on the item's entries in the indexes.
+// replacement returns the mutations that replace the cells of the item, as read in st, with
+// sets, which set the cells of updated. If updated is nil, they delete the cells. It also
+// returns the effect on the indexes of this write, which has the given order. If unsure is
+// set, entries of the old item may be missing in the indexes.
 func (st *itemState) replacement(updated attr.Item, sets []*btpb.Mutation, order int64, unsure bool) ([]*btpb.Mutation, indexChange, error) {
 	l := st.slot.l
 	adopted := st.item != nil && st.order() == adoptedOrder
@@ -36,8 +38,8 @@ func (st *itemState) replacement(updated attr.Item, sets []*btpb.Mutation, order
 		muts, _ = st.slot.clear(muts, &st.row)
 	case st.item == nil:
 	case st.checkVacant() == nil:
-		// If the item now has no cell in a column, another item may take it before this
-		// write.
+		// Leave out columns in which the item has no cell: another item may take such a column
+		// before this write.
 		here := *st.slot
 		here.own = slices.DeleteFunc(slices.Clone(here.own), func(e lens.Extent) bool {
 			return !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return e.Covers(c) })
@@ -56,8 +58,9 @@ func (st *itemState) replacement(updated attr.Item, sets []*btpb.Mutation, order
 	return append(muts, sets...), change, nil
 }
 
-// change returns the mutations that replace the cells of an item, alone in its row, with
-// sets. Cells with the same value stay. The newest cell of each column was read.
+// change returns the mutations that replace the cells of an item, which is alone in its row,
+// with sets. It keeps cells whose value is already right. st.row must have the newest cell of
+// each column.
 func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
 	muts := make([]*btpb.Mutation, 0, 2*len(sets)+bookkeepingMuts)
 	kept := make([]bool, len(sets))
@@ -72,10 +75,10 @@ func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
 		})
 		switch {
 		case at >= 0 && bytes.Equal(sets[at].GetSetCell().GetValue(), c.Value):
+			// An older cell of the column, which another writer left, stays hidden.
 			kept[at] = true
-		// An older cell below it, which another writer left, stays hidden.
 		case at >= 0 && c.Timestamp == sets[at].GetSetCell().GetTimestampMicros():
-			// The mutation overwrites this very cell.
+			// sets[at] overwrites this cell.
 		case at >= 0 && c.Timestamp < sets[at].GetSetCell().GetTimestampMicros():
 			muts = append(muts, btclient.DeleteColumn(c.Family, c.Qualifier, c.Timestamp, c.Timestamp+microsPerMilli))
 		default:
@@ -90,8 +93,8 @@ func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
 	return muts
 }
 
-// checkVacant rejects a write over the cells of another item: if rules of a mapping share a
-// column, at most one of their items fits in a row.
+// checkVacant returns ErrOutsideMapping if another item occupies cells that the item needs: if
+// rules of a mapping share a column, at most one of their items fits in a row.
 func (st *itemState) checkVacant() error {
 	if st.slot.alone() || !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool {
 		return slices.ContainsFunc(st.slot.own, func(e lens.Extent) bool { return e.Covers(c) })

@@ -36,22 +36,24 @@ var (
 
 // RequestToken identifies the repetitions of a request.
 type RequestToken struct {
-	Token string
+	Token string   // "" means a request without a token
 	Hash  [32]byte // hash of the request's content
 }
 
-// The record of a request with a token is its state, the hash of its content, the id of the
-// transaction, the time, and the sizes of the images.
+// These are the states of a request with a token. Its record is the state, the hash of its
+// content, the id of the transaction, the time in microseconds (8 bytes), and the result of
+// imageSizes.
 const (
 	requestRunning = 'R'
 	requestDone    = 'D'
 )
 
-// requestBytes is the length of a record of a request, without the sizes of the images.
+// requestBytes is the length of the record of a request, without the sizes of the images.
 const requestBytes = 1 + 32 + transactionIDBytes + 8
 
-// imageSizes returns, for each change in the order of the request, the bytes of the larger of
-// its images before and after. A replay computes its consumed capacity from them.
+// imageSizes encodes, for each change in the order of the request, the size in bytes of the
+// larger of its images before and after. A replay computes its consumed capacity from these
+// sizes. before returns the image before a change.
 func imageSizes(changes []*Change, before func(ch *Change) attr.Item) []byte {
 	sizes := make([]byte, 0, 3*len(changes))
 	for _, ch := range changes {
@@ -60,8 +62,9 @@ func imageSizes(changes []*Change, before func(ch *Change) attr.Item) []byte {
 	return sizes
 }
 
-// readImageSizes sets the sizes of changes whose request ran before. A record of an earlier
-// version has no sizes: its items count as empty.
+// readImageSizes sets ImageBytes of changes whose request ran before, from the result of
+// imageSizes. The records of an earlier version of the program have no sizes, so their items
+// count as empty.
 func readImageSizes(changes []*Change, sizes []byte) {
 	for _, ch := range changes {
 		size, n := binary.Uvarint(sizes)
@@ -78,7 +81,9 @@ func (tx *transactions) requestValue(state byte, hash [32]byte, id string, sizes
 }
 
 // findRequest looks for an earlier request with the token. done means that the same request
-// succeeded; known is its record. Otherwise known is an expired record, or nil.
+// succeeded; known is its record. Otherwise known is an expired record, or nil. findRequest
+// finishes or aborts the transaction of an earlier request that timed out. Errors:
+// ErrTokenMismatch, ErrTokenRunning.
 func (tx *transactions) findRequest(ctx context.Context, req RequestToken) (known []byte, done bool, err error) {
 	for range maxWriteAttempts {
 		row, err := tx.bt.ReadRow(ctx, tx.o.Catalog, requestRow(req.Token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
@@ -129,13 +134,14 @@ func (tx *transactions) findRequest(ctx context.Context, req RequestToken) (know
 	return nil, false, ErrTokenRunning
 }
 
-// forgetRequest removes the record of a request if it is unchanged.
+// forgetRequest removes the record of a request if its value is still known.
 func (tx *transactions) forgetRequest(ctx context.Context, token string, known []byte) error {
 	_, err := tx.bt.Replace(ctx, tx.o.Catalog, requestRow(token), requestGuard(known), nil, 0)
 	return err
 }
 
-// claimRequest records a running request. It returns false if another request came first.
+// claimRequest records a running request in place of the record known, and sets r.claim. It
+// returns false if another request came first.
 func (tx *transactions) claimRequest(ctx context.Context, req RequestToken, r *transactionRecord, known []byte) (bool, error) {
 	value := tx.requestValue(requestRunning, req.Hash, r.id, r.sizes)
 	r.claim = value
@@ -146,8 +152,8 @@ func requestGuard(known []byte) btclient.Guard {
 	return btclient.Guard{Family: requestFamily, Qualifier: requestQualifier, Was: known}
 }
 
-// endRequest records the success of a committed transaction's request, and removes the record
-// of an aborted one.
+// endRequest records that the request of r has succeeded if r is committed. Otherwise it
+// removes the record of the request.
 func (tx *transactions) endRequest(ctx context.Context, r *transactionRecord) error {
 	known := r.claim
 	if known == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// brokenConn breaks each stream after some messages; below 0: never. broken, if set, is
-// called when more are requested.
+// brokenConn breaks each stream after a number of messages, unless the number is negative. If
+// broken is set, it is called when a stream breaks.
 type brokenConn struct {
 	grpc.ClientConnInterface
 	after  int
@@ -47,8 +47,8 @@ func (s *brokenStream) RecvMsg(m any) error {
 	return s.ClientStream.RecvMsg(m)
 }
 
-// If the connection breaks, a read continues after its last row; it gives up without
-// progress.
+// If the connection breaks, a read continues after its last row. It gives up if no row arrives
+// between breaks.
 func TestRowReader_Resume(t *testing.T) {
 	t.Parallel()
 	conn := &brokenConn{backends["emu"](t), -1, nil}

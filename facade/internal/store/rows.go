@@ -14,25 +14,26 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// rows reads items with their bookkeeping, and creates new states for them.
+// rows reads items with their bookkeeping, and creates the values of new state cells.
 type rows struct{ *instance }
 
-// itemsOf returns the items of a row. It omits items that have expired by Options.Now, though
-// garbage collection may have left their cells.
+// itemsOf returns the items of a row. It omits items that garbage collection should have
+// deleted by the time of Options.Now, although their cells may remain.
 func (rs *rows) itemsOf(l *tableLayout, row layout.Row) ([]attr.Item, error) {
 	return l.base.Items(l.base.Live(row, rs.nowMicros()))
 }
 
-// itemOf returns the item with the given key in its row, or nil.
+// itemOf acts like itemsOf for the item with the given key. It returns nil if the row does not
+// have the item.
 func (rs *rows) itemOf(l *tableLayout, row layout.Row, key attr.Item) (attr.Item, error) {
 	return l.base.Item(l.base.Live(row, rs.nowMicros()), key)
 }
 
-// newState returns the value of a new state cell, with a token of its own.
+// newState returns the value of a new state cell: kind, and a unique token.
 func (rs *rows) newState(kind byte) []byte { return append([]byte{kind}, rs.newToken()...) }
 
-// setState appends the mutations that give the item a new state, or no state if state is nil.
-// old, which is nil if the item has no state, guards the write.
+// setState appends the mutations that set the item's state cell to state, or delete it if state
+// is nil. old is the current cell, or nil; the predicate of the write must check it.
 func setState(muts []*btpb.Mutation, p *slot, old *layout.Cell, state []byte, order int64) []*btpb.Mutation {
 	if old != nil && (state == nil || old.Timestamp != order) {
 		// With the timestamp of the only cell, the Bigtable need not look for others.
@@ -44,7 +45,7 @@ func setState(muts []*btpb.Mutation, p *slot, old *layout.Cell, state []byte, or
 	return muts
 }
 
-// readState reads an item with its bookkeeping.
+// readState reads an item with its bookkeeping. The item need not exist.
 func (rs *rows) readState(ctx context.Context, p *slot) (itemState, error) {
 	row, err := rs.bt.ReadRow(ctx, p.l.table, p.row, p.filter())
 	if err != nil {
@@ -53,16 +54,16 @@ func (rs *rows) readState(ctx context.Context, p *slot) (itemState, error) {
 	return rs.stateOf(p, row)
 }
 
-// statesRead is a read of items of one table, each with a row of its own.
+// statesRead is a read of items of one table that are alone in their rows.
 type statesRead struct {
 	btclient.Read
 	wanted map[string][]int // row to indexes of slots
 }
 
-// readStates acts like readState for several items; the result is nil for items that no row
-// can have. Items with a row of their own take one read per table. If calls run concurrently,
-// it also reads the other items, each alone. Otherwise their results are nil, and the caller
-// reads them.
+// readStates acts like readState for several items. A slot is nil if no row can have its item;
+// its result is nil too. Items that are alone in their rows take one read per table. If calls
+// run concurrently, readStates also reads the other items, each with one read. Otherwise the
+// results are nil for other items, and for a single item of a table: the caller reads them.
 func (rs *rows) readStates(ctx context.Context, slots []*slot) ([]*itemState, error) {
 	var reads []*statesRead
 	var apart []int // indexes of slots
@@ -106,7 +107,7 @@ func (rs *rows) readStates(ctx context.Context, slots []*slot) ([]*itemState, er
 	return states, nil
 }
 
-// readTogether runs a read of several items and sets their states.
+// readTogether runs the read r, and sets the states of its items.
 func (rs *rows) readTogether(ctx context.Context, r *statesRead, slots []*slot, states []*itemState) error {
 	for _, indexes := range r.wanted {
 		for _, i := range indexes {
@@ -127,7 +128,7 @@ func (rs *rows) readTogether(ctx context.Context, r *statesRead, slots []*slot, 
 	return nil
 }
 
-// stateOf returns the state of an item in a row that was read.
+// stateOf returns the item of p and its bookkeeping from row, its row as read.
 func (rs *rows) stateOf(p *slot, row layout.Row) (st itemState, err error) {
 	st = p.bookkeeping(row)
 	if len(row.Cells) > 0 {

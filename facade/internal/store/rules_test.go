@@ -26,8 +26,8 @@ rules:
 - {name: profile, row: ["{PK}", p, "{SK}"], put: [{attr: "*", cell: "a:{attr}"}]}
 `
 
-// Items of a rule whose families are garbage-collected expire, others stay: also for the
-// DynamoDB endpoint, before garbage collection runs.
+// Items of a rule whose families are garbage-collected expire, and other items stay. The DynamoDB
+// endpoint hides expired items even before garbage collection runs.
 func TestMapping_TimeToLiveOfARule(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -60,8 +60,8 @@ func TestMapping_TimeToLiveOfARule(t *testing.T) {
 	}
 }
 
-// Beside a rule whose items garbage collection deletes, the endpoint deletes the items of a rule
-// with mode attribute. It keeps due times only of the latter.
+// If garbage collection deletes the items of one rule, and another rule has the mode attribute,
+// the endpoint deletes expired items of the latter. It keeps due times only for those.
 func TestReapExpired_RuleOfItsOwn(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -19,7 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 )
 
-// segmentItem returns an item of these tests' tables: table key p, s, index key g.
+// segmentItem returns an item for segmentTable, with the table key p, s and the index key g.
 func segmentItem(i int) attr.Item {
 	return attr.Item{"p": attr.String(fmt.Sprintf("user#%d", i%97)), "s": attr.Int(int64(i)), "g": attr.String(fmt.Sprintf("group#%d", i%31))}
 }
@@ -32,8 +32,8 @@ func segmentTable(t *testing.T, s *Store) (*tabledef.Table, *tabledef.Index) {
 	return def, def.Index("by-group")
 }
 
-// Each segment of a parallel scan reads only its share of the table, for any number of
-// segments; together they have every item once.
+// For any number of segments, each segment of a parallel scan reads only its share of the table,
+// and together they have every item once.
 func TestScan_SegmentsReadTheirShare(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -52,7 +52,7 @@ func TestScan_SegmentsReadTheirShare(t *testing.T) {
 			})
 			s := openStore(t, testOptions(conn))
 			def, index := segmentTable(t, s)
-			const items = 600 // more than cuts.SmallRows
+			const items = 600 // more than segment.SmallRows
 			for i := range items {
 				if err := put(t.Context(), s, def, segmentItem(i)); err != nil {
 					t.Fatal(err)
@@ -97,8 +97,8 @@ func checkSeenOnce(t *testing.T, seen map[string]int, items int) {
 	}
 }
 
-// A parallel scan through two processes, in pages with pauses, has every unchanged item once,
-// during other writes.
+// A parallel scan through two processes, in pages with pauses, returns every unchanged item once,
+// even during other writes.
 func TestScan_SegmentsStay(t *testing.T) {
 	t.Parallel()
 	for _, items := range []int{segment.SmallRows / 2, 2 * segment.SmallRows} {
@@ -155,7 +155,7 @@ func TestScan_SegmentsStay(t *testing.T) {
 				t.Errorf("a start key of another segment: %v", err)
 			}
 
-			// A part that grew is cut again once no scan uses the cuts.
+			// Once no scan has used the cuts for segment.Kept, new cuts divide the part that grew.
 			c.Advance(segment.Kept)
 			sizes := make([]int, total)
 			for at := range total {

@@ -18,18 +18,19 @@ import (
 )
 
 // Every item that the facade wrote has one state cell, in the family lens.FamilyState of its
-// row. Its value begins with one of these bytes. Its timestamp is the order of the item's
-// last write: it grows with every write of the item and stays close to the clock.
+// row. The value of the cell begins with one of these bytes. The timestamp of the cell is the
+// order of the item's last write, which grows with every write and stays close to the clock.
 //
 // An item without a state cell was written by a loader or another client.
 const (
 	// stateLive, and a unique token of 16 bytes: the item is in the indexes of its table,
 	// except for the work in its outbox cell.
 	stateLive = 'R'
-	// stateEntering, and a token: like stateLive, but some entries may be missing. They
-	// follow from the item, and the write left no index row.
+	// stateEntering, and a token: like stateLive, but some entries may be missing. They can be
+	// computed from the item, since its last write left no index row.
 	stateEntering = 'E'
-	// stateIntent: a transaction holds the item.
+	// stateIntent, the id of a transaction, and the previous value: the transaction holds the
+	// item.
 	stateIntent = 'T'
 )
 
@@ -40,13 +41,13 @@ const (
 	outboxQualifier = 'o'
 	intentQualifier = 'i'
 
-	// claimQualifier begins the column by which a transaction claims columns that its item
-	// shares with others; the value is the transaction's id and the item's key.
+	// claimQualifier begins the column of a claim: a transaction claims the columns that its
+	// item shares with other items. The value is the transaction's id and the item's key.
 	claimQualifier = 'c'
 )
 
-// adoptedOrder is the order of an item that the facade adopted from another writer: its index
-// entries are unknown.
+// adoptedOrder is the order of an item that another writer wrote: its index entries are
+// unknown.
 const adoptedOrder = 0
 
 // slot is the place of an item, whether it exists or not.
@@ -58,11 +59,12 @@ type slot struct {
 	at                    lens.Location // unset in a slot for bookkeeping only
 	own                   []lens.Extent // the item's cells
 	shared                bool          // some of own may have cells of other items
-	derived               bool          // all of own are cells of other items
+	derived               bool          // the item is a copy of another item, whose cells are own
 	state, outbox, intent []byte        // qualifiers
 }
 
-// itemState is an item and its bookkeeping, as read from its row.
+// itemState is an item and its bookkeeping, as read from its row. item and the cells are nil if
+// they do not exist.
 type itemState struct {
 	slot   *slot
 	row    layout.Row
@@ -70,7 +72,7 @@ type itemState struct {
 	state  *layout.Cell
 	outbox *layout.Cell
 	intent *layout.Cell
-	// recorded is the latest record of the item that is still in its row.
+	// recorded is the position of the item's latest record that is still in its row.
 	recorded changelog.Position
 }
 
@@ -82,7 +84,7 @@ func (st *itemState) order() int64 {
 	return st.state.Timestamp
 }
 
-// heldBy returns the transaction that holds the item, if any.
+// heldBy returns the id of the transaction that holds the item, if any.
 func (st *itemState) heldBy() (id string, ok bool) {
 	if st.state == nil {
 		return "", false
@@ -90,8 +92,8 @@ func (st *itemState) heldBy() (id string, ok bool) {
 	return intentOwner(st.state.Value)
 }
 
-// intentOwner returns the transaction of a state cell that is an intent. The value of the
-// cell is stateIntent, the id of the transaction, and the previous value of the cell.
+// intentOwner returns the id of the transaction from the value of a state cell. It returns
+// false if the state is not stateIntent.
 func intentOwner(value []byte) (id string, ok bool) {
 	if len(value) < 1+transactionIDBytes || value[0] != stateIntent {
 		return "", false
@@ -99,8 +101,8 @@ func intentOwner(value []byte) (id string, ok bool) {
 	return string(value[1 : 1+transactionIDBytes]), true
 }
 
-// live returns the value of the state cell; if a transaction holds the item, its previous
-// value; nil without a cell.
+// live returns the value of the state cell or, if a transaction holds the item, the value
+// before the transaction. It returns nil if there was no such cell.
 func (st *itemState) live() []byte {
 	switch _, held := st.heldBy(); {
 	case st.state == nil, held && len(st.state.Value) == 1+transactionIDBytes:
@@ -115,15 +117,16 @@ func (st *itemState) live() []byte {
 // entering reports whether entries of the item may be missing in the indexes.
 func (st *itemState) entering() bool { return bytes.HasPrefix(st.live(), []byte{stateEntering}) }
 
-// entered reports whether all entries of an entering item are known to be written.
+// entered reports whether this process knows that all entries of an entering item are written.
 func (st *itemState) entered(m *marks.Marks) bool {
 	return m.Entered(st.slot.l.name, st.slot.row, st.live())
 }
 
-// behind reports whether index work may remain.
+// behind reports whether the last write of the item may not be in the indexes yet.
 func (st *itemState) behind() bool { return st.outbox != nil || st.entering() }
 
-// slotIn returns the slot of an item in a row, without the extents of its cells.
+// slotIn returns the slot of an item in a row for bookkeeping only: without the location and
+// the extents of the item's cells.
 func (l *tableLayout) slotIn(row []byte, key attr.Item) *slot {
 	const n = 1 + len(attr.ItemID{})
 	id := l.key.ID(key)
@@ -137,7 +140,8 @@ func (l *tableLayout) slotIn(row []byte, key attr.Item) *slot {
 // claim returns the qualifier of the item's claim.
 func (p *slot) claim() []byte { return append([]byte{claimQualifier}, p.state[1:]...) }
 
-// slot returns the slot of the item with the given key. Errors: ErrOutsideMapping.
+// slot returns the slot of the item with the given key, which need not exist. Errors:
+// ErrOutsideMapping.
 func (l *tableLayout) slot(key attr.Item) (*slot, error) {
 	at, err := l.base.Locate(key)
 	if err != nil {
@@ -164,7 +168,8 @@ func setsOf(placed lens.Placed, err error) ([]*btpb.Mutation, error) {
 	return btclient.AppendSets(nil, placed.Cells), nil
 }
 
-// outsideMapping marks a mapping error as the request's fault.
+// outsideMapping wraps a mapping error in ErrOutsideMapping, unless damaged rows caused it. It
+// returns other errors unchanged.
 func outsideMapping(err error) error {
 	if err == nil {
 		return nil
@@ -176,8 +181,8 @@ func outsideMapping(err error) error {
 	return err
 }
 
-// alone reports whether the item's own cells are whole families, so that its row holds no
-// other item.
+// alone reports whether the item's row can hold no other item, because the cells of the item are
+// whole families.
 func (p *slot) alone() bool {
 	return !p.derived && !slices.ContainsFunc(p.own, func(e lens.Extent) bool { return !wholeFamily(e) })
 }
@@ -208,8 +213,8 @@ func (p *slot) filter() *btpb.RowFilter {
 	return btclient.AnyOf(own...)
 }
 
-// occupied returns a filter that passes a cell if the row has a cell of the item. If these
-// cells are too many to name, it passes any cell.
+// occupied returns a filter that passes the item's cells. If they are too many to name, it
+// passes all cells.
 func (p *slot) occupied() *btpb.RowFilter {
 	own, ok := extentFilters(p.own)
 	if !ok {
@@ -218,8 +223,8 @@ func (p *slot) occupied() *btpb.RowFilter {
 	return btclient.AnyOf(own...)
 }
 
-// clear appends the mutations that delete the item's cells. Columns known only by a prefix
-// are taken from row, as read; without row (nil), ok is false for them.
+// clear appends the mutations that delete the item's cells. If only a prefix of the columns is
+// known, it takes the columns from row, as read. If row is nil in that case, ok is false.
 func (p *slot) clear(muts []*btpb.Mutation, row *layout.Row) (all []*btpb.Mutation, ok bool) {
 	for _, e := range p.own {
 		switch {
@@ -242,7 +247,7 @@ func (p *slot) clear(muts []*btpb.Mutation, row *layout.Row) (all []*btpb.Mutati
 	return muts, true
 }
 
-// bookkeeping extracts the bookkeeping of a slot's item from its row.
+// bookkeeping returns the bookkeeping of the slot's item from its row. The field item is unset.
 func (p *slot) bookkeeping(row layout.Row) itemState {
 	st := itemState{slot: p, row: row}
 	for i := range row.Cells {

@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// maxSnapshotAttempts limits the attempts to read items that others write.
+// maxSnapshotAttempts limits the passes of Snapshot over items that others write.
 const maxSnapshotAttempts = 16
 
 // ItemRead is one item that Snapshot reads.
@@ -19,8 +19,8 @@ type ItemRead struct {
 	Key   attr.Item
 
 	// Snapshot sets the following fields.
-	Item attr.Item
-	Err  error // why the snapshot failed: ErrIntent or ErrSnapshot
+	Item attr.Item // nil if it does not exist
+	Err  error     // why the snapshot failed: ErrIntent or ErrSnapshot
 
 	slot *slot
 	st   itemState
@@ -30,10 +30,11 @@ type ItemRead struct {
 // it returns false, and sets Err of the items at fault. No item may occur twice.
 //
 // It reads all items until two passes agree. State cells never repeat, so an item with the
-// same state cell twice did not change in between. An item that is absent twice may have
-// existed in between. A single absent item needs three passes: at its middle absence, the
-// others are unchanged. Several absent items are held while the others are read again. Unlike
-// a transaction that writes, this one yields to any writer.
+// same state cell in both passes did not change in between. An item that is absent in both
+// passes may have existed in between. A single absent item needs three passes that agree: the
+// others were unchanged when it was absent in the second pass. Several absent items are held by
+// a transaction while the others are read again. Unlike a transaction that writes, this one
+// yields to any writer.
 //
 // Items of a table that follows another one cannot be held. Only the migration writes them, one
 // at a time, so several absent items need no more passes than one.
@@ -67,7 +68,7 @@ func (ta *transactor) Snapshot(ctx context.Context, reads []*ItemRead) (bool, er
 			done = done || agreed > min(len(absent), 1)
 		default:
 			done, err = ta.readHolding(ctx, absent, present)
-			if err != nil && !isFollowed(err) { // if it is, that is known from now on
+			if err != nil && !isFollowed(err) { // the next pass calls ItemRead.followed
 				return false, err
 			}
 		}
@@ -92,7 +93,8 @@ func (r *ItemRead) followed() bool {
 	return n != nil && n.followed.Load()
 }
 
-// readAgain reads items, and reports whether all are unchanged.
+// readAgain reads items, and reports whether all are unchanged since the last call. It sets Err
+// of each item that has changed or that a transaction holds.
 func (ta *transactor) readAgain(ctx context.Context, reads []*ItemRead) (same bool, err error) {
 	slots := make([]*slot, len(reads))
 	for i, r := range reads {
@@ -128,8 +130,8 @@ func splitAbsent(reads []*ItemRead) (absent, present []*ItemRead) {
 	return absent, present
 }
 
-// readHolding reports whether no item has changed since all were read: it holds the absent
-// ones while it reads the others again.
+// readHolding reports whether no item has changed since all were read. It holds the absent
+// items with a transaction while it reads the present ones again.
 func (ta *transactor) readHolding(ctx context.Context, absent, present []*ItemRead) (bool, error) {
 	holds := make([]*Change, len(absent))
 	for i, a := range absent {
@@ -146,7 +148,8 @@ func (ta *transactor) readHolding(ctx context.Context, absent, present []*ItemRe
 		ok, err = ta.readAgain(ctx, present)
 	}
 	if ok && err == nil {
-		// If the abort succeeds, no other process aborted it: all items were held until now.
+		// If this abort succeeds, no other process has aborted the transaction, so all absent
+		// items were held until now.
 		ok, err = ta.tx.decide(ctx, &r, transactionAborted)
 	}
 	if ta.lanes.Wide() {
@@ -170,7 +173,8 @@ func checkAbsent(wr *writer, r *ItemRead) *Change {
 	return ch
 }
 
-// unchanged reports whether an item is the same in two reads.
+// unchanged reports whether two reads of an item are equal: in their state cells or, without
+// any, in their items.
 func unchanged(a, b *itemState) bool {
 	if a.state != nil || b.state != nil {
 		return a.state != nil && b.state != nil && bytes.Equal(a.state.Value, b.state.Value)

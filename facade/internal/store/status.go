@@ -13,7 +13,8 @@ func (cat *catalog) TTLChanging(t *tabledef.Table) bool {
 	return !t.TTLChanged.IsZero() && cat.o.Now().Before(t.TTLChanged.Add(cat.o.StatusDelays.TimeToLive))
 }
 
-// at returns c with its definition as it appears at a given time.
+// at returns c with its definition as it appears at a given time. It returns ErrTableNotFound
+// if the table was deleted, and no longer appears as DELETING.
 func (c *cachedTable) at(now time.Time) (*cachedTable, error) {
 	if c.def.IsGone(now) {
 		return nil, fmt.Errorf("%w: %s was deleted", ErrTableNotFound, c.def.Name)
@@ -27,7 +28,7 @@ func (c *cachedTable) at(now time.Time) (*cachedTable, error) {
 	return &seen, nil
 }
 
-// leaving returns the times at which this process's deleted tables end.
+// leaving returns the times at which the DELETING tables in the cache cease to exist.
 func (cat *catalog) leaving() []time.Time {
 	var times []time.Time
 	cat.mu.RLock()
@@ -40,7 +41,8 @@ func (cat *catalog) leaving() []time.Time {
 	return times
 }
 
-// deleted returns this process's deleted tables whose end has passed.
+// deleted returns the DELETING tables in the cache that no longer exist for requests, but
+// whose remains have not been removed.
 func (cat *catalog) deleted() []*tabledef.Table {
 	now := cat.o.Now()
 	var gone []*tabledef.Table

@@ -37,15 +37,15 @@ var (
 	// text names the rule and the attribute. It may also mean that the mapping with which
 	// the table was created is missing.
 	ErrOutsideMapping = errors.New("outside the table's mapping")
-	// ErrOtherMapping means that the rows of a table were laid out by a mapping that
-	// places the items elsewhere than the given mapping.
+	// ErrOtherMapping means that another mapping laid out the rows of a table, and placed
+	// items elsewhere than the given mapping.
 	ErrOtherMapping = errors.New("the rows were laid out with another mapping")
 	// ErrContended means that the item changed during every attempt to write it.
 	ErrContended = errors.New("too many concurrent writes of one item")
 	// ErrOtherSegment means that the start key of a scan belongs to another segment.
 	ErrOtherSegment = errors.New("the start key belongs to another segment")
-	// errIndexesBehind means that the item is written, but its index entries will only be
-	// written when an index is read.
+	// errIndexesBehind means that the item is written, but its index entries are not. The
+	// next read of an index of the table, or write of the item, writes them.
 	errIndexesBehind = errors.New("the item is written, but its indexes are not yet")
 	// ErrIntent means that a pending transaction holds the item.
 	ErrIntent = errors.New("item is held by a transaction")
@@ -94,18 +94,18 @@ type Options struct {
 	IndexLag          time.Duration // delay from a write until its entries in global indexes are visible
 	StatusDelays      StatusDelays
 	MaxTables         int
-	Deadline          time.Duration   // deadline of a call to the Bigtable; 0 means none
-	Concurrency       int             // number of concurrent calls in one operation; 0 or 1 means that calls are sequential
-	Progress          func(Progress)  // receives the progress of background work; may be nil
-	Shards            tabledef.Shards // rotation and slots of new streams; zero means the defaults
+	Deadline          time.Duration   // longest wait for a response of the Bigtable; 0 means no limit
+	Concurrency       int             // most concurrent calls of one operation; 0 or 1 means sequential calls
+	Progress          func(Progress)  // receives the progress of background work
+	Shards            tabledef.Shards // rotation and slots of new streams; a zero field means its default
 	// Slot is a name that only one process holds at a time. The process takes over
 	// immediately from an earlier process with the same slot. "" means no slot.
 	Slot            string
 	StreamRetention time.Duration // retention of new streams; 0 means tabledef.StreamRetention
 	CountedItems    int64         // maximum number of items that a description counts; 0 means countedItems
-	// BatchBytes limits the size of the items, index entries or log records in one batch
-	// of work on a whole table. Zero means defaultBatchBytes, or the default of package
-	// history.
+	// BatchBytes is the size, in bytes, at which a batch of items, index entries or log
+	// records ends during work on a whole table. Zero means defaultBatchBytes, or the
+	// default of package history.
 	BatchBytes int
 
 	// Kinds returns the kinds of jobs of the store. If it is nil, the store has no jobs.
@@ -147,9 +147,9 @@ type Store struct {
 	History *history.Reader
 }
 
-// Open opens the catalog, and creates it if the instance is empty. It creates the tables
-// of mappings that are new to the catalog, and finishes the pending work of earlier
-// processes.
+// Open opens the catalog, and creates it if it does not exist. It creates the tables of
+// mappings that are new to the catalog, and finishes the pending work of earlier
+// processes. Fillings of indexes and jobs continue in the background.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	mappings, err := mappingsOf(o.Mappings)
 	if err != nil {
@@ -235,7 +235,8 @@ func (s *Store) historyOptions() history.Options {
 	}
 }
 
-// mappingsOf returns the mappings by DynamoDB table.
+// mappingsOf returns the given mappings by DynamoDB table. It rejects mappings that lose
+// data, name no DynamoDB table, or share a table.
 func mappingsOf(given []*layout.Mapping) (map[string]*layout.Mapping, error) {
 	mappings, targets := map[string]*layout.Mapping{}, map[string]string{}
 	for _, m := range given {
@@ -257,7 +258,8 @@ func mappingsOf(given []*layout.Mapping) (map[string]*layout.Mapping, error) {
 	return mappings, nil
 }
 
-// Close stops background work such as index backfills and jobs. The next Open resumes it.
+// Close stops background work such as index backfills and jobs, which the next Open
+// resumes. Then it appends the pending log records and removes the idle marks.
 func (s *Store) Close() error {
 	s.Jobs.Close()
 	s.end()

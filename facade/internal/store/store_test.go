@@ -34,8 +34,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// backends are the Bigtables under the store: see peer.Bigtable, and Google's test server over
-// a network.
+// backends holds functions that start the Bigtables under the store: that of peer.Bigtable, and
+// Google's test server over a network.
 var backends = map[string]func(testing.TB) grpc.ClientConnInterface{
 	"emu": func(tb testing.TB) grpc.ClientConnInterface {
 		tb.Helper()
@@ -64,7 +64,7 @@ var backends = map[string]func(testing.TB) grpc.ClientConnInterface{
 	},
 }
 
-// A read returns the state of a row at one moment, on which the store relies.
+// A read returns the state of a row at one moment. The store relies on that.
 func TestBackends_WholeRows(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -120,7 +120,7 @@ func testOptions(conn grpc.ClientConnInterface, mappings ...*layout.Mapping) Opt
 	}
 }
 
-// openStore opens a store that is closed with the test.
+// openStore opens a store, and closes it at the end of the test.
 func openStore(tb testing.TB, o Options) *Store {
 	tb.Helper()
 	s, err := Open(tb.Context(), o)
@@ -139,7 +139,7 @@ func stringKey(name string) attr.KeyAttr { return attr.KeyAttr{Name: name, Type:
 func numberKey(name string) attr.KeyAttr { return attr.KeyAttr{Name: name, Type: attr.N} }
 func binaryKey(name string) attr.KeyAttr { return attr.KeyAttr{Name: name, Type: attr.B} }
 
-// newTable creates a table and fails the test if that fails.
+// newTable creates a table. If it cannot, it fails the test.
 func newTable(tb testing.TB, s *Store, def tabledef.Table) *tabledef.Table {
 	tb.Helper()
 	created, err := s.CreateTable(tb.Context(), &def)
@@ -170,7 +170,7 @@ func keyAttrs(t *tabledef.Table, item attr.Item) attr.Item {
 	return key
 }
 
-// collect drains a sequence of items.
+// collect returns the items of a sequence, up to the first error.
 func collect(seq iter.Seq2[layout.Stored, error]) ([]attr.Item, error) {
 	var items []attr.Item
 	for item, err := range decode(seq) {
@@ -234,11 +234,11 @@ func texts(items []attr.Item) []string {
 	return text
 }
 
-// diffItems compares items in order.
+// diffItems returns the differences of two lists of items, or "".
 func diffItems(want, got []attr.Item) string { return gocmp.Diff(texts(want), texts(got)) }
 
-// Generators of values. The alphabets are small and difficult: delimiters, zero bytes, bytes
-// above ASCII.
+// These are generators of values. The alphabets are small, and have difficult characters:
+// delimiters, zero bytes, and bytes above ASCII.
 var (
 	genText   = rapid.StringOfN(rapid.SampledFrom([]rune{'a', 'b', '#', '$', 0, 1, 'ÿ', '€', '~'}), 1, 6, -1)
 	genNumber = rapid.Custom(func(t *rapid.T) attr.Value {
@@ -306,12 +306,12 @@ func genKey(schema attr.KeySchema) *rapid.Generator[attr.Item] {
 	})
 }
 
-// model is the reference: items by canonical text of their key.
+// model is the reference for a table: items by the canonical text of their keys.
 type model map[string]attr.Item
 
 func keyText(key attr.Item) string { return string(attr.AppendItemJSON(nil, key)) }
 
-// sorted returns the items of a partition by sort key.
+// sorted returns the items that keep accepts, ordered by partition and sort key.
 func (m model) sorted(schema attr.KeySchema, keep func(attr.Item) bool) []attr.Item {
 	var items []attr.Item
 	for _, item := range m {
@@ -344,8 +344,8 @@ func empty(ctx context.Context, s *Store, t *tabledef.Table) error {
 	return nil
 }
 
-// Items are read as they were put, for any order of writes, and a deleted item leaves nothing
-// behind.
+// Items are read as they were put, after any sequence of writes, and a deleted item leaves nothing
+// in the Bigtable.
 func TestStore_Items(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -429,14 +429,14 @@ func TestStore_Items(t *testing.T) {
 	}
 }
 
-// Concurrent increments lose nothing.
+// Concurrent increments of an item are all counted.
 func TestStore_Increments(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := start(t)
-			// Two stores: with one, the latch alone would suffice.
+			// There are two stores, since the latch would suffice within one.
 			a := openStore(t, testOptions(conn))
 			def := newTable(t, a, tabledef.Table{Name: "counters", Key: testSchemas["S"]})
 			b := openStore(t, testOptions(conn))
@@ -523,8 +523,8 @@ func pages(n int, page func(after attr.Item) iter.Seq2[layout.Stored, error]) ([
 	}
 }
 
-// A query returns the items of a sorted model, in either direction, in pages of any size;
-// scans return all items once, with any number of segments.
+// A query returns the items of the sorted model, in either direction and in pages of any size.
+// Scans return all items once, with any number of segments.
 func TestStore_Query(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {

@@ -22,22 +22,25 @@ import (
 )
 
 const (
-	// goneRowPrefix begins the catalog's rows of deleted tables with readable streams; name
-	// and id follow.
+	// goneRowPrefix begins the catalog's rows of deleted tables that had a log; name and id
+	// follow.
 	goneRowPrefix = "g/"
 
-	// logMargin is how much longer a log keeps its cells than a stream its records.
+	// logMargin is the time for which a log keeps its cells beyond the retention of its
+	// streams.
 	logMargin = time.Hour
 
 	// deletedGrace is the time after a table's deletion in which point-in-time recovery can
-	// still be changed, as observed on the service: if it is off, no backup is made.
+	// still be changed, as observed on the service. If recovery is off, the deletion makes no
+	// backup.
 	deletedGrace = time.Second
 
-	// shardRotation is how long a shard accepts records.
+	// shardRotation is the default time for which a shard accepts records.
 	shardRotation = 4 * time.Hour
 )
 
-// placeLog adds the required log, and a new stream, to a definition.
+// placeLog sets the log of def that its features require, and adds a stream if def enables one
+// that was did not have. It also creates the table of the log. was is the current definition.
 func (ts *tables) placeLog(ctx context.Context, was, def *tabledef.Table) error {
 	reasons, view := def.LogReasons()
 	begins := def.StreamEnabled && !was.StreamEnabled
@@ -64,7 +67,7 @@ func (ts *tables) placeLog(ctx context.Context, was, def *tabledef.Table) error 
 			return err
 		}
 		log.Shards.Since = tabledef.AfterStreams(at, append(gone, def))
-		if was.Log != nil { // its records for other purposes do not belong to the stream
+		if was.Log != nil { // earlier records, for other purposes, do not belong to the stream
 			above, err := ts.logs.Above(ctx)
 			if err != nil {
 				return err
@@ -80,8 +83,9 @@ func (ts *tables) placeLog(ctx context.Context, was, def *tabledef.Table) error 
 	return ts.retain(ctx, was.Log, def)
 }
 
-// retain creates the table of a log. It keeps cells as long as the purposes of the log need
-// them: all its streams stay readable for their retention.
+// retain creates the Bigtable table of def's log, or changes its garbage collection. The table
+// keeps cells as long as the streams and the recovery period of def require. was is the
+// current log.
 func (ts *tables) retain(ctx context.Context, was *tabledef.Log, def *tabledef.Table) error {
 	log, keep := def.Log, tabledef.StreamRetention
 	for _, s := range def.Streams {
@@ -103,9 +107,9 @@ func (ts *tables) retain(ctx context.Context, was *tabledef.Log, def *tabledef.T
 	return err
 }
 
-// turnLog ends the stream of a definition that no longer has one, begins or ends deliveries
-// to Kinesis destinations, ends a log without a purpose, and notes the number from which on
-// records have both images. The table must not have a pending write.
+// turnLog changes def, which replaces was. It ends a stream that is no longer enabled, begins
+// or ends deliveries to Kinesis destinations, ends a log without a purpose, and notes the
+// number from which records have both images. No write of the table may be running.
 func (ts *tables) turnLog(ctx context.Context, was, def *tabledef.Table) error {
 	if def.Log == nil {
 		return nil
@@ -146,8 +150,8 @@ func (ts *tables) turnLog(ctx context.Context, was, def *tabledef.Table) error {
 	return nil
 }
 
-// keepStreams keeps the definition of a deleted table for its streams, after it has appended
-// the records of the last writes.
+// keepStreams stores the definition of a deleted table for the readers of its log. Before
+// that, it appends the records of the last writes. Without a log it does nothing.
 func (ts *tables) keepStreams(ctx context.Context, def *tabledef.Table) error {
 	if def.Log == nil {
 		return nil
@@ -169,7 +173,8 @@ func (ts *tables) keepStreams(ctx context.Context, def *tabledef.Table) error {
 
 func goneRow(name, id string) []byte { return []byte(goneRowPrefix + name + "/" + id) }
 
-// streamsGone returns deleted tables with streams: of one name, or all ("").
+// streamsGone returns the deleted tables that keepStreams stored: those with the given name, or
+// all if it is "".
 func (ts *tables) streamsGone(ctx context.Context, name string) (defs []*tabledef.Table, err error) {
 	if name == "" {
 		return ts.gone(ctx, []byte(goneRowPrefix))
@@ -177,7 +182,7 @@ func (ts *tables) streamsGone(ctx context.Context, name string) (defs []*tablede
 	return ts.gone(ctx, goneRow(name, ""))
 }
 
-// gone returns deleted tables with streams whose rows begin with a prefix.
+// gone returns the deleted tables whose rows of keepStreams begin with a prefix.
 func (ts *tables) gone(ctx context.Context, prefix []byte) (defs []*tabledef.Table, err error) {
 	read := btclient.Read{Table: ts.o.Catalog, Spans: []layout.Span{cells.Prefixed(prefix)}, Filter: btclient.Newest(1)}
 	for row, err := range ts.bt.Read(ctx, read) {
@@ -195,8 +200,9 @@ func (ts *tables) gone(ctx context.Context, prefix []byte) (defs []*tabledef.Tab
 	return defs, nil
 }
 
-// LoggedTable returns the table with a given id as it is, or as it was when it was
-// deleted. It returns nil if the log of the table is no longer known.
+// LoggedTable returns the table with the given name and id as it appears now or, if it was
+// deleted, as it was then. It returns nil if the table does not exist and its log is no
+// longer known.
 func (ts *tables) LoggedTable(ctx context.Context, name, id string) (*tabledef.Table, error) {
 	switch c, err := ts.cat.refresh(ctx, name); {
 	case err == nil && c.def.ID == id:
@@ -212,8 +218,8 @@ func (ts *tables) LoggedTable(ctx context.Context, name, id string) (*tabledef.T
 }
 
 // TablesWithStreams returns the tables with a given name, or all tables for "", that have
-// streams or recently had them, in no particular order. Deleted tables have the status
-// DELETING.
+// streams or recently had them, in no particular order. It includes deleted tables whose log
+// is kept, even without a stream; they have the status DELETING.
 func (ts *tables) TablesWithStreams(ctx context.Context, name string) ([]*tabledef.Table, error) {
 	names := []string{name}
 	if name == "" {
@@ -226,7 +232,7 @@ func (ts *tables) TablesWithStreams(ctx context.Context, name string) ([]*tabled
 	for _, name := range names {
 		c, err := ts.cat.refresh(ctx, name)
 		if err != nil {
-			continue // it was deleted, or its mapping is not served: it gets no writes
+			continue // it was deleted, or its mapping is missing: it gets no writes
 		}
 		there = append(there, c.def.At(ts.o.Now()))
 	}
@@ -242,7 +248,8 @@ func (ts *tables) TablesWithStreams(ctx context.Context, name string) ([]*tabled
 	return defs, nil
 }
 
-// tidyLogs finishes pending log writes, and removes streams that are no longer readable.
+// tidyLogs finishes pending log writes, and removes the logs of deleted tables that nothing
+// may read any more.
 func (ts *tables) tidyLogs(ctx context.Context) error {
 	if err := ts.logs.Settle(ctx); err != nil {
 		return err
@@ -298,7 +305,7 @@ func (ts *tables) ChangeLog(ctx context.Context, name string, fn func(*tabledef.
 	return ts.replaceLogged(ctx, c, next)
 }
 
-// errUnchanged means that the definition needs no change.
+// errUnchanged means that the change would leave the definition as it is.
 var errUnchanged = errors.New("nothing to change")
 
 // HoldLog gives a table a log with both images until ReleaseLog is called with the same
@@ -345,7 +352,8 @@ func (ts *tables) ReleaseLog(ctx context.Context, name, id string) error {
 	return err
 }
 
-// replaceLogged writes a changed definition whose log may begin or end.
+// replaceLogged writes the definition next, which replaces was and may need a log that was did
+// not need. It returns the table as it appears now.
 func (ts *tables) replaceLogged(ctx context.Context, was *cachedTable, next *tabledef.Table) (*tabledef.Table, error) {
 	if err := ts.placeLog(ctx, was.def, next); err != nil {
 		return nil, err
@@ -357,8 +365,9 @@ func (ts *tables) replaceLogged(ctx context.Context, was *cachedTable, next *tab
 	return c.def.At(ts.o.Now()), nil
 }
 
-// replaceTurned turns the log of a definition and writes it. Other processes use the old one
-// for a while; then the definition says until when.
+// replaceTurned calls turnLog for next, and writes it if the stored definition still has the
+// given version. If next adds purposes to the log, other processes may use the old definition
+// for fillAgainAfter; the written definition then has the end of that time (Log.Known).
 func (ts *tables) replaceTurned(ctx context.Context, was, next *tabledef.Table, version []byte) (c *cachedTable, err error) {
 	latch := ts.cat.latchOf(next.Name)
 	latch.Lock()
@@ -367,7 +376,7 @@ func (ts *tables) replaceTurned(ctx context.Context, was, next *tabledef.Table, 
 		return nil, err
 	}
 	begins := next.Log.Adds(was.Log)
-	for again := false; ; again = true { // a process may start before the definition is written
+	for again := false; ; again = true { // a process may start before the write: look again
 		others := false
 		if begins {
 			if others, err = ts.logs.Others(ctx); err != nil {
@@ -396,13 +405,15 @@ func (ts *tables) LogFloor(ctx context.Context) (uint64, error) { return ts.logs
 // LogGrown returns a channel that is closed when this process next appends records to a log.
 func (ts *tables) LogGrown() <-chan struct{} { return ts.logs.Grown() }
 
-// ReadLog yields the records of a slot from a position, inclusive, to a sequence number,
-// exclusive. The images in a record share memory with a message.
+// ReadLog yields the records of a slot with positions from the given one, inclusive, and with
+// sequence numbers below before; at most limit of them unless limit is 0. The images in a
+// record share memory with the response of the Bigtable: clone them to keep them.
 func (ts *tables) ReadLog(ctx context.Context, log *tabledef.Log, slot uint16, from changelog.Position, before uint64, limit int) iter.Seq2[changelog.Entry, error] {
 	return ts.logs.Read(ctx, log, slot, from, before, limit)
 }
 
-// records reports whether the table's log records a change of an item.
+// records reports whether a write from old to updated is recorded in the table's log: the log
+// must be on, and the items must differ.
 func (l *tableLayout) records(old, updated attr.Item) bool {
 	if !l.log.On() || old == nil && updated == nil {
 		return false
@@ -420,7 +431,8 @@ func (p *slot) recordsAfter(at changelog.Position) *btpb.RowFilter {
 	return btclient.OfColumns(lens.FamilyState, from, cells.PrefixEnd(append([]byte{changelog.CellQualifierByte}, p.id[:]...)))
 }
 
-// logged returns the change of the item for the log.
+// logged returns the change from st.item to updated, in the form that the log takes. mark is
+// the mark of the item's row.
 func (st *itemState) logged(updated attr.Item, mark *marks.Mark) changelog.Change {
 	p := st.slot
 	at := changelog.Item{Table: p.l.table, Row: p.row, ID: p.id, Log: p.l.log, Hash: p.l.key.Hash, Key: p.key}

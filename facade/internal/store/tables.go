@@ -35,9 +35,9 @@ type tables struct {
 
 // CreateTable creates a table and its indexes from spec, a definition without the fields
 // that the store sets. ID may be set to an id that a client already has. CreateTable
-// returns the definition once the table is usable: ACTIVE, or CREATING for a while. It
-// returns ErrTableExists, ErrTooManyTables or ErrSchemaConflict if it cannot create the
-// table.
+// returns the definition once the table is usable. The table is ACTIVE, or appears as
+// CREATING until its Transition ends. A table that is being restored remains CREATING.
+// Errors: ErrTableExists, ErrTooManyTables, ErrSchemaConflict.
 func (ts *tables) CreateTable(ctx context.Context, spec *tabledef.Table) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
@@ -96,7 +96,8 @@ func (ts *tables) CreateTable(ctx context.Context, spec *tabledef.Table) (*table
 }
 
 // takeRoom reserves room for one more table. It counts the tables if this process may have
-// reached the limit, or others may have created tables. Errors: ErrTooManyTables.
+// reached Options.MaxTables, or other processes may have created tables since the last count.
+// Errors: ErrTooManyTables.
 func (ts *tables) takeRoom(ctx context.Context) error {
 	now := ts.o.Now()
 	if ts.cat.room == 0 || now.Sub(ts.cat.counted) >= catalogMaxAge {
@@ -112,7 +113,8 @@ func (ts *tables) takeRoom(ctx context.Context) error {
 }
 
 // finishCreate creates the missing Bigtable tables of a definition in status CREATING, and
-// makes the table ACTIVE. If the table adopts rows, it fills the indexes first.
+// makes the table ACTIVE unless it is being restored. If the Bigtable table already has rows,
+// it fills the indexes first. version is that of the stored definition.
 func (ts *tables) finishCreate(ctx context.Context, def *tabledef.Table, version []byte) (*cachedTable, error) {
 	l, err := ts.cat.newLayout(def)
 	if err != nil {
@@ -152,7 +154,8 @@ func (ts *tables) finishCreate(ctx context.Context, def *tabledef.Table, version
 	return c, err
 }
 
-// activate makes a table ACTIVE.
+// activate sets the status of a table and of its indexes to ACTIVE, and writes the definition
+// if the stored one still has the given version.
 func (ts *tables) activate(ctx context.Context, next *tabledef.Table, version []byte) (*cachedTable, error) {
 	next.Status = tabledef.StatusActive
 	for i := range next.Indexes {
@@ -227,8 +230,9 @@ func (ts *tables) DeleteTable(ctx context.Context, name string) (*tabledef.Table
 	return c.def, ts.finishDelete(ctx, c.def)
 }
 
-// finishDelete removes the Bigtable tables of a definition in status
-// DELETING, and then the definition.
+// finishDelete removes the Bigtable tables of a definition in status DELETING, and then the
+// definition. It keeps the rows if Options.KeepDeleted asks for that, and the log for its
+// readers.
 func (ts *tables) finishDelete(ctx context.Context, def *tabledef.Table) error {
 	if err := ts.keepStreams(ctx, def); err != nil {
 		return err
@@ -268,9 +272,9 @@ func (ts *tables) finishDelete(ctx context.Context, def *tabledef.Table) error {
 // returns an error that aborts the change. Indexes that fn appends to Indexes are created
 // and filled in the background. They are CREATING and Backfilling, and then ACTIVE;
 // meanwhile the table is UPDATING. Indexes that fn removes are deleted. A change of
-// TTLAttribute adds due times, which the caller must fill, or removes them. fn is called
-// again if another update came first. UpdateTable returns the error of fn, a
-// *TableInUseError, or ErrTableNotFound, which includes tables that are being restored.
+// TTLAttribute adds due times, which the caller must fill, or removes them. UpdateTable
+// returns the error of fn; a *TableInUseError if the table is not ACTIVE, or another process
+// changes it meanwhile; or ErrTableNotFound, which includes tables that are being restored.
 func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tabledef.Table) error) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
@@ -356,8 +360,8 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tablede
 	return c.def.At(now), nil
 }
 
-// openCatalog creates the catalog in an empty instance, finishes the pending work of earlier
-// processes, and defines the tables of new mappings.
+// openCatalog creates the catalog if it does not exist, begins an epoch, finishes the pending
+// changes of tables, and creates the tables of new mappings.
 func (ts *tables) openCatalog(ctx context.Context) error {
 	ts.cat.looked = ts.o.Now()
 	for _, m := range ts.o.Mappings { // first, so that nothing is written if one is rejected
@@ -445,8 +449,9 @@ func describeKey(key attr.KeySchema) string {
 	return strings.Join(parts, ", ")
 }
 
-// reconcile adapts a table to a mapping that may have changed since its creation. The place
-// must be the same, and no index may be missing. From now on the mapping serves the table.
+// reconcile adapts the ACTIVE table that def defines to its mapping m, which may have changed
+// since the table was created. m must name the same Bigtable table, key and indexes, and may
+// add indexes. reconcile notes m in the definition as the mapping that serves the table.
 func (ts *tables) reconcile(ctx context.Context, def *tabledef.Table, m *layout.Mapping) error {
 	if def.At(ts.o.Now()).Status != tabledef.StatusActive {
 		return nil
@@ -460,7 +465,7 @@ func (ts *tables) reconcile(ctx context.Context, def *tabledef.Table, m *layout.
 	}
 	for _, ix := range def.Indexes {
 		if m.Index(ix.Name) == nil && !strings.HasPrefix(ix.BigtableTable, reservedPrefix) {
-			return fmt.Errorf("index %s of table %s is in Bigtable table %s by the mapping that it was created with, but its mapping has none: %s",
+			return fmt.Errorf("index %s of table %s is in Bigtable table %s according to the mapping that the table was created with, but the current mapping does not have the index: %s",
 				ix.Name, def.Name, ix.BigtableTable, advice)
 		}
 	}
@@ -497,12 +502,12 @@ func (ts *tables) reconcile(ctx context.Context, def *tabledef.Table, m *layout.
 	return err
 }
 
-// sampledRows is the number of rows of a mapped table that a start checks.
+// sampledRows is the number of rows of a mapped table that warnUnreadable checks.
 const sampledRows = 10
 
-// warnUnreadable logs a mapping that reads nothing in its table: most likely another mapping
-// laid out the rows, and the table seems empty. It is not an error, since a table may hold
-// rows of other writers.
+// warnUnreadable logs a warning if the mapping finds no item in the first rows of its table:
+// most likely another mapping laid out the rows, and the table seems empty. It is not an
+// error, since a table may hold rows of other writers.
 func (ts *tables) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 	var families []*btpb.RowFilter
 	for _, f := range m.Families() {
@@ -519,7 +524,7 @@ func (ts *tables) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 		}
 		items, err := m.Items(row)
 		if err != nil || len(items) > 0 {
-			return nil // a read reports a damaged row
+			return nil // a request that reads a damaged row reports it
 		}
 		if first == nil {
 			first = bytes.Clone(row.Key)
@@ -532,11 +537,11 @@ func (ts *tables) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 	return nil
 }
 
-// maxCatalogTables limits the tables that a start reads: more than a Bigtable instance can
-// hold.
+// maxCatalogTables limits lists of all tables. It is more than a Bigtable instance can hold.
 const maxCatalogTables = 1 << 20
 
-// placeDueTimes adds or removes the table of due times after a change of TTLAttribute.
+// placeDueTimes sets the fields of def for due times after a change of TTLAttribute. If items
+// expire, it creates the Bigtable table of due times. The caller drops the earlier one.
 func (ts *tables) placeDueTimes(ctx context.Context, def *tabledef.Table) error {
 	def.TTLTable, def.TTLFilling, def.TTLFillAgain = "", false, time.Time{}
 	if def.TTLAttribute == "" {
@@ -551,7 +556,7 @@ func (ts *tables) placeDueTimes(ctx context.Context, def *tabledef.Table) error 
 	return err
 }
 
-// RemoveDeleted removes the remains of deleted tables.
+// RemoveDeleted removes the remains of deleted tables that no longer appear as DELETING.
 func (ts *tables) RemoveDeleted(ctx context.Context) error {
 	if len(ts.cat.deleted()) == 0 {
 		return nil

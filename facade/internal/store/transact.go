@@ -28,8 +28,8 @@ type transactor struct {
 	writer *writer
 }
 
-// Change is one item of a transaction. Fn is the same as in WriteItem. A Check does not
-// write the result of Fn.
+// Change is the change or the check of one item in a transaction. Fn is as in WriteItem. If
+// Check is set, the transaction does not write the result of Fn.
 type Change struct {
 	Table *tabledef.Table
 	Key   attr.Item
@@ -42,16 +42,17 @@ type Change struct {
 	ImageBytes   int   // set by a replay: size of the larger image in the first run
 
 	write  *itemWrite
-	st     *itemState // as read by evaluate, whose Fn returned Updated
-	judged attr.Item  // the item of a copy that judgeCopies judged
-	met    *heldError // who held it when an intent was tried
-	placed bool       // the item has its intent
-	held   itemState  // as placed
-	cells  [2]layout.Cell
+	st     *itemState     // as read by evaluate, whose Fn returned Updated
+	judged attr.Item      // the item of a copy that judgeCopies judged
+	met    *heldError     // transaction that held the item when tryIntent failed
+	placed bool           // the item has its intent
+	held   itemState      // with the intent
+	cells  [2]layout.Cell // state and intent of held
 	intent intent
 }
 
-// evaluated returns the item as evaluated; nil if it cannot exist.
+// evaluated returns the item that evaluate read. It returns nil if the layout cannot hold the
+// item.
 func (ch *Change) evaluated() attr.Item {
 	if ch.st == nil {
 		return nil
@@ -59,7 +60,8 @@ func (ch *Change) evaluated() attr.Item {
 	return ch.st.item
 }
 
-// blame records an error that the item causes, and returns any other.
+// blame records an error that the item causes in met or Err, and returns nil. It returns any
+// other error.
 func (ch *Change) blame(err error) error {
 	switch {
 	case errors.As(err, &ch.met):
@@ -140,8 +142,8 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 	return true, false, nil
 }
 
-// findAndEvaluate looks for an earlier request with the token, and evaluates the changes;
-// concurrently if calls are. known is the value of an expired token, or nil.
+// findAndEvaluate calls findRequest and evaluate, concurrently if calls run concurrently. If
+// the request has no token, it calls only evaluate. The results are those of findRequest.
 func (ta *transactor) findAndEvaluate(ctx context.Context, req RequestToken, changes []*Change) (known []byte, replayed bool, err error) {
 	if req.Token == "" {
 		return nil, false, ta.evaluate(ctx, changes)
@@ -159,8 +161,8 @@ func (ta *transactor) findAndEvaluate(ctx context.Context, req RequestToken, cha
 	return known, replayed, err
 }
 
-// claimAndPlace claims the request's token and places the intents. It returns false if a
-// change has an Err. Errors: ErrTokenRunning.
+// claimAndPlace claims the request's token, if it has one, and places the intents. placed is
+// false if a change has an Err. Errors: ErrTokenRunning.
 func (ta *transactor) claimAndPlace(ctx context.Context, req RequestToken, r *transactionRecord, known []byte, ordered []*Change) (placed bool, err error) {
 	if req.Token == "" {
 		return ta.placeIntents(ctx, r, ordered)
@@ -178,7 +180,8 @@ func (ta *transactor) claimAndPlace(ctx context.Context, req RequestToken, r *tr
 	return placed, err
 }
 
-// evaluate reads the items and calls Fn of each change. It sets Err of impossible changes.
+// evaluate reads the items and calls Fn of each change. It sets Err of a change if Fn returns
+// an error, a transaction holds the item, or the layout cannot hold the new item.
 func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 	slots := make([]*slot, len(changes))
 	for i, ch := range changes {
@@ -219,13 +222,14 @@ func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 	return nil
 }
 
-// freedItem is the result of freeItem.
+// freedItem holds the results of freeItem.
 type freedItem struct {
 	itemState
 	held bool
 }
 
-// freeItems acts like freeItem for several items; a slot is nil if no row can have its item.
+// freeItems acts like freeItem for several items. A slot is nil if no row can have its item;
+// its result is then zero.
 func (ta *transactor) freeItems(ctx context.Context, slots []*slot) ([]freedItem, error) {
 	read, err := ta.rows.readStates(ctx, slots)
 	if err != nil {
@@ -240,8 +244,9 @@ func (ta *transactor) freeItems(ctx context.Context, slots []*slot) ([]freedItem
 	})
 }
 
-// refuseCollisions sets Err of changes that would put two items in one place, because rules
-// of a mapping share a column. Placing the intents finds collisions with stored items.
+// refuseCollisions sets Err of changes that would put two items of the transaction in one
+// place, because rules of a mapping share a column. placeIntents finds collisions with stored
+// items.
 func (ta *transactor) refuseCollisions(changes []*Change) {
 	type placedChange struct {
 		table *tabledef.Table
@@ -266,18 +271,20 @@ func (ta *transactor) refuseCollisions(changes []*Change) {
 	}
 }
 
-// inKeyOrder sorts changes by table, then by item, so that latches are taken in one order.
+// inKeyOrder sorts changes by table name, and then by item id, so that all transactions take
+// latches in the same order.
 func inKeyOrder(changes []*Change) {
 	slices.SortFunc(changes, func(a, b *Change) int {
 		return cmp.Or(cmp.Compare(a.Table.Name, b.Table.Name), bytes.Compare(a.write.id[:], b.write.id[:]))
 	})
 }
 
-// maxElderAttempts limits the attempts of a transaction against a younger one. The younger
-// withdraws or ends within a few round trips.
+// maxElderAttempts limits the attempts of a transaction against a younger one, which withdraws
+// or ends within a few round trips.
 const maxElderAttempts = 16
 
-// placeIntents places the transaction's intents. It returns false if a change has an Err.
+// placeIntents places the intents of the changes, which are in key order. It returns false if a
+// change has an Err.
 func (ta *transactor) placeIntents(ctx context.Context, r *transactionRecord, ordered []*Change) (bool, error) {
 	open := slices.Clone(ordered)
 	refused := func(ch *Change) bool { return ch.Err != nil }
@@ -300,8 +307,8 @@ func (ta *transactor) placeIntents(ctx context.Context, r *transactionRecord, or
 	return false, nil
 }
 
-// tryIntents is one attempt to place intents. It records in each change why its intent was
-// not placed.
+// tryIntents is one attempt to place intents. It sets placed of each change whose intent it
+// placed. It stops at the first failure, and records the reason in met or Err of that change.
 func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open []*Change) error {
 	for i, ch := range open { // in table order
 		if i > 0 && ch.Table.Name == open[i-1].Table.Name {
@@ -345,12 +352,13 @@ func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open
 	return err
 }
 
-// errNotPlaced means that an intent could not be placed, now or ever. The attempt places no
-// others.
+// errNotPlaced ends an attempt to place intents because one of them could not be placed, for
+// now or permanently.
 var errNotPlaced = errors.New("an intent was not placed")
 
-// meet resolves the transaction that holds the item of a change, if any. If r must withdraw,
-// it sets Err of the change.
+// meet resolves the transaction that held the item of a change, if any. If r must withdraw
+// before that transaction, meet sets Err of the change. attempt is the number of earlier
+// attempts.
 func (ta *transactor) meet(ctx context.Context, r *transactionRecord, ch *Change, attempt int) error {
 	met := ch.met
 	if ch.met = nil; met == nil {
@@ -366,8 +374,9 @@ func (ta *transactor) meet(ctx context.Context, r *transactionRecord, ch *Change
 	return nil
 }
 
-// tryIntent is one attempt to place an intent. The caller holds the latches of the table and
-// the item.
+// tryIntent is one attempt to place the intent of ch. It sets placed, or the reason in met or
+// Err. If neither is set, the caller can try again. The caller holds the latches of the table
+// and the item.
 func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Change) error {
 	w, read := ch.write, ch.st
 	ch.st = nil // the state that evaluate read serves only one attempt
@@ -377,7 +386,7 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 	}
 	if read == nil { // otherwise evaluate has called Fn
 		if ch.Updated, ch.Err = ch.Fn(st.item); ch.Err != nil {
-			return nil //nolint:nilerr // the item refuses, which is not a failure
+			return nil //nolint:nilerr // Fn rejects the change, which is not a failure
 		}
 		if w.derived && !attr.EqualItems(st.item, ch.judged) { // the judged item has changed
 			ch.Err = ErrIntent
@@ -424,8 +433,8 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 }
 
 // settleHeld carries out the intents of a committed transaction without reading the items
-// again. It leaves items that have changed in the meantime, or whose table has, to finish,
-// which reads them first.
+// again, and sets settled of these items in r. It leaves an item to transactions.finish, which
+// reads it first, if the item or its table has changed in the meantime.
 func (ta *transactor) settleHeld(ctx context.Context, r *transactionRecord, ordered []*Change) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
@@ -442,8 +451,8 @@ func (ta *transactor) settleHeld(ctx context.Context, r *transactionRecord, orde
 	ta.writer.logs.Append(ctx, slices.Concat(changed...))
 }
 
-// markChanged marks the rows whose changes may need it, with one write per table; unmark ends
-// that.
+// markChanged marks the rows whose changes may need a mark, with one write per table; unmark
+// ends the use of the marks. If markChanged returns an error, the use has ended.
 func (ta *transactor) markChanged(ctx context.Context, ordered []*Change) (unmark func(), err error) {
 	var marked []*marks.Mark
 	unmark = func() {

@@ -22,12 +22,12 @@ import (
 // catalog with its items and its state: pending, committed or aborted. Its steps:
 //
 //	1. Look whether the request's token was used. Read the items and evaluate the changes;
-//	   a refusal ends the transaction here.
+//	   a failed condition ends the transaction here.
 //	2. Write the record, which is pending until a deadline.
 //	3. Claim the token. Replace each item's state cell by an intent, guarded by that cell as
 //	   it was read, and put the new item beside it. The item's cells stay.
 //	4. Make the record committed if it is still pending: all writes happen at this moment.
-//	5. Bring each new item to its indexes.
+//	5. Apply each new item to its indexes.
 //	6. Settle each item: replace its cells. Then end the claim of the token, remove the
 //	   record, and answer.
 //
@@ -36,31 +36,32 @@ import (
 // before the claim, and removed after it: otherwise a repeated request could run twice.
 //
 // Intents are placed in any order, so two transactions can each hold an item that the other
-// needs. The elder, by its time and then by its id, tries again; the younger withdraws. So
-// one of them gets all items, and both end.
+// needs. The elder transaction, by its deadline and then by its id, tries again; the younger
+// one withdraws. Thus one of them gets all items, and both end.
 //
-// A process that finds an intent reads the record. Committed: it first carries out the
-// intent. Aborted, or no record: it removes the intent. Pending: the item's cells are
-// current, and it must not be written; after the deadline, any process may abort the
-// transaction. The record of a snapshot of absent items may be aborted at any time. So no
-// step depends on its process, and every step can be repeated. A native reader sees the old
-// cells of an item until its intent is carried out.
+// A process that finds an intent reads the record. If the record is committed, the process
+// first carries out the intent. If it is aborted or missing, the process removes the intent. If
+// it is pending, the item's cells are current, but the item must not be written; after the
+// deadline, any process may abort the transaction. Any process may abort the transaction of a
+// snapshot of absent items at any time. Thus no step depends on the process that began it, and
+// every step can be repeated. A native reader sees the old cells of an item until its intent is
+// carried out.
 //
 // A record is removed only after all its intents, so that a missing record never means a
 // commit.
 
-// transactionTimeout is how long a transaction may be pending before others may abort it.
+// transactionTimeout is the time after which other processes may abort a pending transaction.
 const transactionTimeout = 10 * time.Second
 
-// errRecordGone means that a transaction took so long that others finished it and removed
-// its record. It may have been committed.
+// errRecordGone means that a transaction took so long that another process finished it and
+// removed its record. The transaction may have been committed.
 var errRecordGone = errors.New("the record of the transaction no longer exists")
 
-// ErrSnapshot means that an item changed during every attempt to read it together with
-// others.
+// ErrSnapshot means that an item may have changed during every attempt to read it together
+// with others.
 var ErrSnapshot = errors.New("item is being written")
 
-// heldError means that a transaction holds the item. It is an ErrIntent.
+// heldError means that a transaction holds the item. It wraps ErrIntent.
 type heldError struct {
 	id  string    // of the transaction
 	key attr.Item // of the item
@@ -74,8 +75,8 @@ func (e *heldError) Error() string {
 // Unwrap returns ErrIntent.
 func (e *heldError) Unwrap() error { return ErrIntent }
 
-// transactions owns the records of transactions and the intents in items. It remembers this
-// process's transactions that are decided but not finished.
+// transactions reads and writes the records of transactions, and settles the intents in items.
+// It remembers this process's transactions that must be finished later.
 type transactions struct {
 	*instance
 	cat    *catalog
@@ -92,7 +93,8 @@ func newTransactions(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *o
 	return &transactions{instance: in, cat: cat, marks: m, rows: rs, outbox: ob, logs: lg, unfinished: map[string]bool{}}
 }
 
-// begin returns a transaction in a state, pending or reading, without a record.
+// begin returns a new transaction in the given state, pending or reading. It does not write its
+// record.
 func (tx *transactions) begin(state byte, token string, changes []*Change) transactionRecord {
 	now := tx.nowMicros()
 	r := transactionRecord{
@@ -105,7 +107,7 @@ func (tx *transactions) begin(state byte, token string, changes []*Change) trans
 	return r
 }
 
-// record writes the record of a new transaction. If the record exists, this call was
+// record writes the record of a new transaction, unless the record exists: then this call was
 // delivered twice, and the transaction may already be decided.
 func (tx *transactions) record(ctx context.Context, r *transactionRecord) error {
 	_, err := tx.bt.CheckAndMutate(ctx, tx.o.Catalog, transactionRow(r.id), btclient.OfFamily(catalogFamily), nil, []*btpb.Mutation{
@@ -115,7 +117,8 @@ func (tx *transactions) record(ctx context.Context, r *transactionRecord) error 
 	return err
 }
 
-// readTransaction reads a record; its state is 0 if it does not exist.
+// readTransaction reads the record of the transaction id. The state of the result is 0 if the
+// record does not exist.
 func (tx *transactions) readTransaction(ctx context.Context, id string) (transactionRecord, error) {
 	row, err := tx.bt.ReadRow(ctx, tx.o.Catalog, transactionRow(id), btclient.Newest(1))
 	if err != nil {
@@ -124,8 +127,9 @@ func (tx *transactions) readTransaction(ctx context.Context, id string) (transac
 	return parseTransaction(id, row)
 }
 
-// decide changes the state of a record from r's, pending or reading, to committed or aborted.
-// It returns false if the transaction was decided before. Errors: errRecordGone.
+// decide changes the state of a stored record from r.state, pending or reading, to committed or
+// aborted. It does not change r. It returns false if another process decided the transaction
+// before. Errors: errRecordGone, only for a commit.
 func (tx *transactions) decide(ctx context.Context, r *transactionRecord, state byte) (bool, error) {
 	guard := btclient.Chain(btclient.OfColumn(catalogFamily, transactionStateQualifier), btclient.Newest(1), btclient.OfValue(r.stateValue(r.state)))
 	ok, err := tx.bt.CheckAndMutate(ctx, tx.o.Catalog, transactionRow(r.id), guard, []*btpb.Mutation{
@@ -134,11 +138,12 @@ func (tx *transactions) decide(ctx context.Context, r *transactionRecord, state 
 	if ok || err != nil || state != transactionCommitted {
 		return ok, err
 	}
-	// No other process commits it, but this request may have been delivered twice.
+	// No other process commits r, but this request may have been delivered twice.
 	return tx.isCommitted(ctx, r)
 }
 
-// isCommitted reads the state of a decided transaction. Errors: errRecordGone.
+// isCommitted reports whether a decided transaction is committed, according to its stored
+// record. Errors: errRecordGone.
 func (tx *transactions) isCommitted(ctx context.Context, r *transactionRecord) (bool, error) {
 	now, err := tx.readTransaction(ctx, r.id)
 	if err == nil && now.state == 0 {
@@ -147,12 +152,13 @@ func (tx *transactions) isCommitted(ctx context.Context, r *transactionRecord) (
 	return err == nil && now.state == transactionCommitted, err
 }
 
-// expired reports whether others may abort the transaction.
+// expired reports whether the deadline of a transaction has passed, so that any process may
+// abort it.
 func (tx *transactions) expired(r *transactionRecord) bool { return tx.nowMicros() >= r.deadline }
 
-// resolve settles an item that a transaction holds, if the transaction has ended or timed
-// out. If the transaction is pending, resolve returns it as holder. The caller must not hold
-// the latch of the item or its table.
+// resolve settles the item with the given key if the transaction id, which holds it, has ended
+// or timed out, or only reads. If the transaction is pending, resolve returns it as holder. The
+// caller must not hold the latch of the item or its table.
 func (tx *transactions) resolve(ctx context.Context, table string, key attr.Item, id string) (holder *transactionRecord, err error) {
 	for range maxWriteAttempts {
 		r, err := tx.readTransaction(ctx, id)
@@ -173,9 +179,9 @@ func (tx *transactions) resolve(ctx context.Context, table string, key attr.Item
 	return nil, fmt.Errorf("%w: transaction %x", ErrContended, id)
 }
 
-// freeItem returns an item after settling transactions that have ended; it reads the item
-// unless the caller has done so (read). held means that a pending transaction holds the
-// item, which is still unchanged.
+// freeItem returns an item after settling transactions that have ended. read is the item as the
+// caller read it, or nil. held means that a pending transaction holds the item, which is still
+// unchanged.
 func (tx *transactions) freeItem(ctx context.Context, p *slot, read *itemState) (st itemState, held bool, err error) {
 	for range maxWriteAttempts {
 		if read != nil {
@@ -194,20 +200,20 @@ func (tx *transactions) freeItem(ctx context.Context, p *slot, read *itemState) 
 	return st, false, fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, p.key), p.l.name)
 }
 
-// held reports whether a transaction holds an item of a row.
+// held reports whether a row has an intent, so that a transaction holds one of its items.
 func held(row layout.Row) bool {
 	return slices.ContainsFunc(row.Cells, func(c layout.Cell) bool {
 		return c.Family == lens.FamilyState && len(c.Qualifier) > 0 && c.Qualifier[0] == intentQualifier
 	})
 }
 
-// freeRow settles the items of a row whose transactions have ended. If an item was held, it
-// reads the row again with the filter.
+// freeRow settles those items of a row whose transactions have ended. If row has an intent, it
+// reads the row again with the filter f; otherwise it returns row.
 func (tx *transactions) freeRow(ctx context.Context, l *tableLayout, row layout.Row, f *btpb.RowFilter) (layout.Row, error) {
 	if !held(row) {
 		return row, nil
 	}
-	// The intents and their state cells, without those of free items.
+	// Read the intents, and the state cells of held items.
 	book, err := tx.bt.ReadRow(ctx, l.table, row.Key, btclient.AnyOf(
 		btclient.Chain(btclient.OfColumnPrefix(lens.FamilyState, []byte{stateQualifier}), btclient.Newest(1), btclient.OfValuePrefix([]byte{stateIntent})),
 		btclient.Chain(btclient.OfColumnPrefix(lens.FamilyState, []byte{intentQualifier}), btclient.Newest(1)),
@@ -236,14 +242,15 @@ func (tx *transactions) freeRow(ctx context.Context, l *tableLayout, row layout.
 	return again, err
 }
 
-// anyIntent returns a filter that passes one cell, without its value, of a row with an
-// item that a transaction holds.
+// anyIntent returns a filter that passes one intent cell, without its value, of each row that
+// has one.
 func anyIntent() *btpb.RowFilter {
 	return btclient.Chain(btclient.OfColumnPrefix(lens.FamilyState, []byte{intentQualifier}), btclient.KeysOnly())
 }
 
 // decided finds out whether a transaction is committed after an attempt to commit it failed
-// with cause.
+// with the error cause. It aborts the transaction if it is still pending. If it returns an
+// error, the outcome is unknown.
 func (tx *transactions) decided(ctx context.Context, r *transactionRecord, cause error) (committed bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
@@ -257,7 +264,8 @@ func (tx *transactions) decided(ctx context.Context, r *transactionRecord, cause
 		}
 	}
 	if errors.Is(err, errRecordGone) {
-		// Any intent placed later belongs to an aborted transaction.
+		// The record was removed after all its intents. An intent that arrives later must be
+		// removed.
 		tx.abandon(ctx, r)
 	} else {
 		tx.leave(r.id)
@@ -265,8 +273,8 @@ func (tx *transactions) decided(ctx context.Context, r *transactionRecord, cause
 	return false, fmt.Errorf("the outcome of the transaction is unknown: %w", errors.Join(cause, err))
 }
 
-// abandon aborts a transaction and removes its intents. If that fails, it leaves the rest to
-// recovery.
+// abandon aborts a transaction and removes its intents and its record. If that fails, it logs
+// the error, and leaves the rest to settleTransactions.
 func (tx *transactions) abandon(ctx context.Context, r *transactionRecord) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
@@ -281,7 +289,7 @@ func (tx *transactions) abandon(ctx context.Context, r *transactionRecord) {
 	}
 }
 
-// leave remembers a transaction that must be finished later.
+// leave remembers a transaction that settleTransactions must finish.
 func (tx *transactions) leave(id string) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()

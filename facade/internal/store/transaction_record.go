@@ -20,49 +20,49 @@ var (
 	transactionItemsQualifier = []byte("items")
 )
 
-// The state of a transaction: the first byte of its record's state cell. The deadline
-// follows, in microseconds.
+// These are the states of a transaction, in the first byte of its record's state cell. The
+// deadline follows, in microseconds.
 const (
 	transactionPending   = 'P'
 	transactionCommitted = 'C'
 	transactionAborted   = 'A'
-	transactionReading   = 'R' // pending; any process that meets it may abort it
+	transactionReading   = 'R' // pending, without writes; any process may abort it at once
 )
 
-// The effect of an intent on its item: the first byte of its cell.
+// These are the effects of an intent on its item, in the first byte of its cell.
 const (
-	intentPut    = 'p' // the item follows
+	intentPut    = 'p' // the new item follows the key
 	intentDelete = 'd'
-	intentCheck  = 'c' // none: the item must not change
+	intentCheck  = 'c' // no effect: the item must only stay unchanged
 )
 
-// transactionIDBytes is the size of a transaction's id.
+// transactionIDBytes is the length of a transaction's id.
 const transactionIDBytes = 16
 
 // transactionItem names an item of a transaction.
 type transactionItem struct {
 	table   string // DynamoDB table
 	tableID string
-	key     []byte // by AppendKey
-	settled bool   // no work remains; not part of the record
+	key     []byte // in the form of attr.KeySchema.AppendKey
+	settled bool   // its intent was carried out or removed; not part of the record
 }
 
 // transactionRecord is the record of a transaction.
 type transactionRecord struct {
 	id       string
-	state    byte  // 0: the record does not exist
-	written  int64 // microseconds; time of the state's cell, which keeps it
-	deadline int64 // microseconds
-	token    string
+	state    byte   // 0: the record does not exist
+	written  int64  // timestamp of the state cell, also after a change of the state; in microseconds
+	deadline int64  // in microseconds
+	token    string // of the request, or ""
 	items    []transactionItem
-	// claim is the value that this process wrote in the token's row; not part of the record.
-	// A process that takes over reads it there.
+	// claim is the value that this process wrote in the token's row, or nil. It is not part of
+	// the record: another process reads it in that row.
 	claim []byte
-	// sizes are the image sizes for the token's row; not part of the record.
+	// sizes is the result of imageSizes for the token's row. It is not part of the record.
 	sizes []byte
 }
 
-// elder reports whether r takes precedence over other.
+// elder reports whether r takes precedence over other, because its deadline is earlier.
 func (r *transactionRecord) elder(other *transactionRecord) bool {
 	return cmp.Or(cmp.Compare(r.deadline, other.deadline), cmp.Compare(r.id, other.id)) < 0
 }
@@ -83,7 +83,8 @@ func (r *transactionRecord) itemsValue() []byte {
 	return value
 }
 
-// parseTransaction reads a row of the catalog.
+// parseTransaction parses the catalog row of the transaction id. The state of the result is 0
+// if the row has no record.
 func parseTransaction(id string, row layout.Row) (transactionRecord, error) {
 	r := transactionRecord{id: id}
 	var state, rest []byte
@@ -128,12 +129,13 @@ func (r *transactionRecord) undecided() bool {
 
 // intent is the effect of a transaction on an item.
 type intent struct {
-	kind  byte
-	order int64 // of the write
-	item  attr.Item
+	kind  byte      // intentPut, intentDelete or intentCheck
+	order int64     // of the write
+	item  attr.Item // new item of intentPut
 }
 
-// value returns the value of the intent's cell: the kind, the item's key, and the new item.
+// value returns the value of the intent's cell: the kind, the item's key, and the new item if
+// the kind is intentPut.
 func (in intent) value(l *tableLayout, key attr.Item) []byte {
 	value := l.key.AppendKey(append(make([]byte, 0, in.item.JSONSizeHint()), in.kind), key)
 	if in.kind == intentPut {
@@ -142,7 +144,8 @@ func (in intent) value(l *tableLayout, key attr.Item) []byte {
 	return value
 }
 
-// parseIntent is the inverse of value; the cell's timestamp is the order.
+// parseIntent parses an intent cell, whose value has the form of intent.value. c is nil if the
+// cell is missing, which is an error.
 func (l *tableLayout) parseIntent(c *layout.Cell) (in intent, key attr.Item, err error) {
 	if c == nil || len(c.Value) == 0 {
 		return in, nil, errors.New("an item is held by a transaction without an intent")
@@ -162,7 +165,7 @@ func (l *tableLayout) parseIntent(c *layout.Cell) (in intent, key attr.Item, err
 	return in, key, err
 }
 
-// parseClaim splits a claim into the transaction and the item's key.
+// parseClaim parses the value of a claim: the id of the transaction, and the item's key.
 func (l *tableLayout) parseClaim(value []byte) (id string, key attr.Item, err error) {
 	if len(value) >= transactionIDBytes {
 		if key, rest, ok := tabledef.CutKey(l.key, value[transactionIDBytes:]); ok && len(rest) == 0 {

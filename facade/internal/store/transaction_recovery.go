@@ -11,9 +11,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// recoverTransactions finishes recorded transactions: expired ones, or with force all. It
-// aborts pending ones. It leaves the record if the owner may still be running, because the
-// owner may need it to learn the outcome.
+// recoverTransactions finishes the recorded transactions that have expired or, if force is set,
+// all of them. It aborts pending ones. It does not remove the record of a transaction before
+// the deadline: the process that began it may still be running, and need the record to learn
+// the outcome.
 func (tx *transactions) recoverTransactions(ctx context.Context, force bool) error {
 	prefix := []byte(transactionRowPrefix)
 	gathered := lanes.Gather(tx.lanes, func(r *transactionRecord) error { return tx.recoverTransaction(ctx, r, force) })
@@ -62,7 +63,8 @@ func (tx *transactions) recoverTransaction(ctx context.Context, r *transactionRe
 	return tx.finish(ctx, r)
 }
 
-// settleTransactions finishes this process's unfinished transactions.
+// settleTransactions finishes the transactions that this process has left, and removes their
+// records.
 func (tx *transactions) settleTransactions(ctx context.Context) error {
 	tx.mu.Lock()
 	ids := make([]string, 0, len(tx.unfinished))

@@ -15,9 +15,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// settleItem carries out or removes the intent of a transaction on an item, and brings the
-// item to the indexes, even if another process carried out the intent. It does nothing if the
-// table was deleted, or has another id than tableID ("": any).
+// settleItem carries out the intent of the transaction id on an item if commit is set, and
+// removes it otherwise. Then it applies the item to the indexes, even if another process
+// carried out the intent. It does nothing if the table was deleted, or if tableID is not "" and
+// the table has another id.
 func (tx *transactions) settleItem(ctx context.Context, table, tableID string, key attr.Item, id string, commit bool) error {
 	schema := tx.cat.latchOf(table)
 	schema.RLock()
@@ -58,7 +59,7 @@ func (tx *transactions) settleItem(ctx context.Context, table, tableID string, k
 	return fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), table)
 }
 
-// settleOne calls settleIntent, and then appends the record.
+// settleOne calls settleIntent, and then appends the record of the change to the log.
 func (tx *transactions) settleOne(ctx context.Context, st itemState, in intent, commit bool) (bool, error) {
 	var changed []*changelog.Write
 	done, err := tx.settleIntent(ctx, st, in, commit, &changed)
@@ -66,8 +67,9 @@ func (tx *transactions) settleOne(ctx context.Context, st itemState, in intent, 
 	return done, err
 }
 
-// settleIntent acts like settleItem for an item as read, with its intent. It returns false if
-// the item has changed since. The caller holds the latch of the table.
+// settleIntent acts like settleItem for an item as read in st, with its intent. It adds the
+// record of the change to changed, which the caller appends to the log. It returns false if the
+// item has changed since it was read. The caller holds the latch of the table.
 func (tx *transactions) settleIntent(ctx context.Context, st itemState, in intent, commit bool, changed *[]*changelog.Write) (settled bool, err error) {
 	p, l := st.slot, st.slot.l
 	defer l.sizes.Wrote()
@@ -127,7 +129,7 @@ func (tx *transactions) settleIntent(ctx context.Context, st itemState, in inten
 	})
 }
 
-// finish settles all items of a decided transaction, and removes its token and its record. It
+// finish settles all items and the token of a decided transaction, and removes its record. It
 // continues after ctx ends, since the decision is final.
 func (tx *transactions) finish(ctx context.Context, r *transactionRecord) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
@@ -138,12 +140,13 @@ func (tx *transactions) finish(ctx context.Context, r *transactionRecord) error 
 	return tx.removeRecord(ctx, r)
 }
 
-// removeRecord removes the record of a transaction whose intents are all gone.
+// removeRecord removes the record of a transaction. None of its intents may remain.
 func (tx *transactions) removeRecord(ctx context.Context, r *transactionRecord) error {
 	return tx.bt.MutateRow(ctx, tx.o.Catalog, transactionRow(r.id), []*btpb.Mutation{btclient.DeleteRow()})
 }
 
-// settleItems settles all items and the token of a transaction.
+// settleItems settles all items of a decided transaction, and then calls endRequest if the
+// transaction has a token.
 func (tx *transactions) settleItems(ctx context.Context, r *transactionRecord) error {
 	err := tx.lanes.Each(len(r.items), func(i int) error {
 		if r.items[i].settled {
@@ -157,7 +160,7 @@ func (tx *transactions) settleItems(ctx context.Context, r *transactionRecord) e
 	return tx.endRequest(ctx, r)
 }
 
-// settleNamed acts like settleItem for an item of a record.
+// settleNamed acts like settleItem for the item it of the record r.
 func (tx *transactions) settleNamed(ctx context.Context, r *transactionRecord, it transactionItem) error {
 	c, err := tx.cat.lookup(ctx, it.table)
 	if errors.Is(err, ErrTableNotFound) {

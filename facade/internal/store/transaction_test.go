@@ -33,12 +33,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
-// replaceBy returns a change that puts an item, or nil, regardless of the old one.
+// replaceBy returns a change that puts an item, or deletes it if item is nil, regardless of the
+// old item.
 func replaceBy(t *tabledef.Table, key, item attr.Item) *Change {
 	return &Change{Table: t, Key: key, Fn: func(attr.Item) (attr.Item, error) { return item, nil }}
 }
 
-// checkOnly returns a change that only checks.
+// checkOnly returns a change that only checks the item with fn.
 func checkOnly(t *tabledef.Table, key attr.Item, fn func(old attr.Item) error) *Change {
 	return &Change{Table: t, Key: key, Check: true, Fn: func(old attr.Item) (attr.Item, error) { return old, fn(old) }}
 }
@@ -74,7 +75,7 @@ func transfer(t *tabledef.Table, from, to string, amount int64) []*Change {
 	return []*Change{move(from, -amount), move(to, amount)}
 }
 
-// checkNoIntents fails if a table has an intent or an outbox, or the catalog has a
+// checkNoIntents fails the test if a table has an intent or an outbox cell, or the catalog has a
 // transaction.
 func checkNoIntents(tb testing.TB, s *Store, tables ...string) {
 	tb.Helper()
@@ -97,8 +98,8 @@ func checkNoIntents(tb testing.TB, s *Store, tables ...string) {
 	}
 }
 
-// Transactions match a model, in a table with indexes, a table without and one whose items
-// share rows.
+// Transactions match a model, in a table with indexes, a table without any, and a table whose
+// items share rows.
 func TestTransact_Model(t *testing.T) {
 	t.Parallel()
 	for name, start := range backendsAbreast {
@@ -219,19 +220,20 @@ type fate string
 
 const (
 	fateNever fate = "never" // the write does not happen
-	fateDone  fate = "done"  // its answer is lost
+	fateDone  fate = "done"  // the write happens, and its response is lost
 	fateLater fate = "later" // it happens after other processes' writes
 	fateAgain fate = "again" // it happens, and again after other processes' writes
 )
 
-// lostConn fails all writes from the nth on.
+// lostConn is the connection of a process that ends after left writes. The next write has the
+// given fate, and all later writes fail.
 type lostConn struct {
 	grpc.ClientConnInterface
 	mu    sync.Mutex
 	left  int // writes until the end; negative: no end
 	fate  fate
 	lost  bool
-	onWay func(context.Context) error // the write that happens after others
+	onWay func(context.Context) error // executes the delayed write
 }
 
 func (c *lostConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
@@ -262,19 +264,19 @@ func (c *lostConn) Invoke(ctx context.Context, method string, req, resp any, opt
 	return status.Error(codes.Unavailable, "the process has ended")
 }
 
-// arrive executes the delayed write. It may fail, for example on a deleted table; nobody gets
-// the error.
+// arrive executes the delayed write, if any. The write may fail, for example on a deleted table,
+// but no process gets the error.
 func (c *lostConn) arrive(ctx context.Context) {
 	if c.onWay != nil {
 		_ = c.onWay(ctx)
 	}
 }
 
-// crashSteps is one more than the writes of crashTransaction.
+// crashSteps is one more than the number of writes that crashTransaction makes.
 const crashSteps = 27
 
-// If a process ends at any step of a transaction, all of it happens or none, whoever follows:
-// another process, a reader or a writer of an item, at the same moment or later.
+// If a process ends at any step of a transaction, all changes happen or none, whatever comes
+// next: another process, or a reader or a writer of an item, at the same moment or later.
 func TestTransact_Crash(t *testing.T) {
 	t.Parallel()
 	fates := []fate{fateNever, fateDone, fateLater, fateAgain}
@@ -291,7 +293,7 @@ func TestTransact_Crash(t *testing.T) {
 				for step := range crashSteps {
 					for i, last := range fates {
 						if !all && i != (step+n)%len(fates) {
-							continue // each step with each fate, but not with each follower
+							continue // try each step with each fate, but not with each next
 						}
 						t.Run(fmt.Sprintf("%s/%d/%s", next, step, last), func(t *testing.T) {
 							t.Parallel()
@@ -308,9 +310,9 @@ func TestTransact_Crash(t *testing.T) {
 // endingConn is the connection of a process that ends.
 type endingConn interface {
 	grpc.ClientConnInterface
-	end(step int)                  // the process ends at that step from now
-	arrive(context.Context)        // then the delayed write happens, and nobody gets its answer
-	change(o Options) (of Options) // the options of its process
+	end(step int)                  // makes the process end at that step, counted from now
+	arrive(context.Context)        // executes a delayed write after the end
+	change(o Options) (of Options) // returns the options of the process
 }
 
 func (c *lostConn) change(o Options) Options { return o }
@@ -342,7 +344,7 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, lost endingCo
 		}
 	}
 	o.Conn = conn
-	other := s // opened before the crash: only a start may examine all records
+	other := s // opened before the crash, so that it has not examined all records
 	if next != "start" {
 		other = openStore(t, o)
 	}
@@ -423,7 +425,7 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, lost endingCo
 	if scanned, err := collect(other.Scan(ctx, def, nil, 0, 1, nil)); err != nil || len(scanned) != len(want) {
 		t.Errorf("scan: %v, %v", texts(scanned), err)
 	}
-	// Records and tokens are left for a start or the timer.
+	// A start or the timer removes the remaining records and tokens.
 	now.Advance(transactionTimeout)
 	if err := other.recoverTransactions(ctx, false); err != nil {
 		t.Fatal(err)
@@ -432,7 +434,7 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, lost endingCo
 	if err := checkIndexes(ctx, other, def, want); err != nil {
 		t.Error(err)
 	}
-	// The same request again is recognized, or executed now.
+	// The same request is now recognized if it was committed, and otherwise executed.
 	again := append(transfer(def, "a", "b", 30),
 		replaceBy(def, keyAttrs(def, account("gone", 0)), nil),
 		replaceBy(def, keyAttrs(def, account("new", 0)), account("new", 7)))
@@ -440,7 +442,7 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, lost endingCo
 	if done := sumOf(want[keyText(keyAttrs(def, account("a", 0)))]) == 70; err != nil || !ok || replayed != done {
 		t.Errorf("the same request again: %v, %v, %v", ok, replayed, err)
 	}
-	for _, ch := range again { // whoever finished the first run
+	for _, ch := range again { // whichever process finished the first run
 		key := keyText(ch.Key)
 		if larger := max(before[key].Size(), after[key].Size()); replayed && ch.ImageBytes != larger {
 			t.Errorf("%v: a replay is of an image of %d bytes, want %d", ch.Key, ch.ImageBytes, larger)
@@ -451,8 +453,8 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, lost endingCo
 	}
 }
 
-// againConn delivers the write copied once more, after the write at, and fails all later
-// ones.
+// againConn delivers the write number copied a second time, after the write number at, and fails
+// all later writes.
 type againConn struct {
 	grpc.ClientConnInterface
 	copied, at int
@@ -478,8 +480,8 @@ func (c *againConn) Invoke(ctx context.Context, method string, req, resp any, op
 	return c.send(ctx)
 }
 
-// A write of a transaction arrives twice, the second time after any later one, and then its
-// process ends: everything happens or nothing, and acknowledged results hold.
+// A write of a transaction arrives twice, the second time after any later write, and then the
+// process ends. All changes happen or none, and acknowledged results hold.
 func TestTransact_ArrivesAgain(t *testing.T) {
 	t.Parallel()
 	stride := 3
@@ -541,8 +543,8 @@ func TestTransact_ArrivesAgain(t *testing.T) {
 	}
 }
 
-// A process must not report a cancellation for a committed transaction, even if others
-// finished it before the process knew.
+// A process must not report a cancellation of a committed transaction, even if other processes
+// finish it before the process gets the response.
 func TestTransact_FinishedByOthers(t *testing.T) {
 	t.Parallel()
 	for _, expired := range []bool{false, true} {
@@ -591,7 +593,7 @@ func TestTransact_FinishedByOthers(t *testing.T) {
 	}
 }
 
-// Fn of a change is called once if its item stays unchanged.
+// Fn of a change is called only once if its item stays unchanged.
 func TestTransact_Asks(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, testOptions(backends["emu"](t)))
@@ -604,8 +606,9 @@ func TestTransact_Asks(t *testing.T) {
 	}
 }
 
-// hookConn calls hook before a transaction is committed, and committed after: an error
-// replaces the answer; without one the request is delivered again.
+// hookConn calls hook before the next change of a transaction's state, and committed after it. An
+// error of committed replaces the response; if committed returns nil, the request is delivered
+// again. Both are called once.
 type hookConn struct {
 	grpc.ClientConnInterface
 	mu        sync.Mutex
@@ -634,8 +637,8 @@ func (c *hookConn) Invoke(ctx context.Context, method string, req, resp any, opt
 	return err
 }
 
-// While a transaction runs, its items read as before, and nobody writes them; after its
-// timeout, a writer continues without it.
+// While a transaction runs, its items read as before, and other writes of them fail. After its
+// timeout, a writer aborts it and continues.
 func TestTransact_Conflicts(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -860,8 +863,8 @@ func TestTransact_Transfers(t *testing.T) {
 	}
 }
 
-// TestTransact_IndexFails commits a transaction whose entries cannot be written, and too many
-// rows lag to postpone them: a reader of the index writes them after the lag.
+// TestTransact_IndexFails commits a transaction whose index entries cannot be written, and cannot
+// be postponed because too many rows lag. A reader of the index writes them after the lag.
 func TestTransact_IndexFails(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -898,7 +901,8 @@ func TestTransact_IndexFails(t *testing.T) {
 	}
 }
 
-// An index created between an intent and its execution has the item.
+// If an index is created after an intent was placed and before it is carried out, the index has
+// the item.
 func TestTransact_NewIndex(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -936,8 +940,8 @@ func TestTransact_NewIndex(t *testing.T) {
 	}
 }
 
-// readHookConn calls hook before each read of a row by key. A read of several rows takes one
-// after the other.
+// readHookConn calls hook before each read of a row by key. It splits a read of several rows into
+// reads of one row.
 type readHookConn struct {
 	grpc.ClientConnInterface
 	mu   sync.Mutex
@@ -951,7 +955,7 @@ func (c *readHookConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, met
 }
 
 type hookedStream struct {
-	grpc.ClientStream // of the current rows
+	grpc.ClientStream // reads the current row
 	c                 *readHookConn
 	open              func() (grpc.ClientStream, error)
 	rest              []*btpb.ReadRowsRequest
@@ -1000,8 +1004,8 @@ func (s *hookedStream) RecvMsg(m any) error {
 	}
 }
 
-// An item is always in one of two places, and always in the other one when a place is read;
-// no snapshot finds it in neither.
+// An item is always in one of two places, but moves so that each read of a place finds it absent.
+// No snapshot finds it in neither place.
 func TestTransact_SnapshotOfAbsentItems(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -1049,7 +1053,7 @@ func TestTransact_SnapshotOfAbsentItems(t *testing.T) {
 				if err != nil || ok && (reads[0].Item == nil) == (reads[1].Item == nil) {
 					t.Errorf("snapshot: %v, %v: %v, %v", ok, err, reads[0].Item, reads[1].Item)
 				}
-				// A read while it moves constantly has no result.
+				// A snapshot fails while the item keeps moving.
 				if ok == (limit == 1000) {
 					t.Errorf("snapshot with %d moves: %v", moves, ok)
 				}

@@ -16,15 +16,15 @@ type Unread struct {
 	first []error
 }
 
-// Add adds a row with the reason why it cannot be read.
+// Add adds a row that cannot be read because of err.
 func (u *Unread) Add(row []byte, err error) {
 	if u.rows++; len(u.first) < MaxUnreadNamed {
 		u.first = append(u.first, fmt.Errorf("row %q: %w", row, err))
 	}
 }
 
-// Err returns an error that describes the collected rows of a table, or nil if u is
-// empty.
+// Err returns an error that names up to MaxUnreadNamed of the collected rows of a table, and
+// the remedy. It returns nil if u is empty.
 func (u *Unread) Err(table, remedy string) error {
 	if u.rows == 0 {
 		return nil

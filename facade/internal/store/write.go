@@ -38,7 +38,7 @@ func newWriter(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *outbox,
 	return w
 }
 
-// maxWriteAttempts limits the attempts of one write against other processes.
+// maxWriteAttempts limits the attempts of one write while other processes change the item.
 const maxWriteAttempts = 64
 
 // WriteItem replaces the item with a given key with the result of fn. fn gets the current
@@ -63,8 +63,8 @@ func (wr *writer) WriteItem(ctx context.Context, t *tabledef.Table, key attr.Ite
 	return nil, nil, fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), t.Name)
 }
 
-// writeFreeItem is like WriteItem, but fails with a *heldError if a transaction holds the
-// item.
+// writeFreeItem is like WriteItem, but returns a *heldError if a transaction holds the item,
+// even one that has ended.
 func (wr *writer) writeFreeItem(ctx context.Context, t *tabledef.Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
 	schema := wr.cat.latchOf(t.Name)
 	schema.RLock()
@@ -124,8 +124,9 @@ func (e earlyMarks) end() {
 	}
 }
 
-// beside calls read. If calls run concurrently and writes of the table may need marks, it
-// marks the rows of the slots meanwhile, for the later write. A slot may be nil.
+// beside calls read. If calls run concurrently and writes of the table may need marks, beside
+// marks the rows of the slots at the same time, for the following writes. A slot may be nil.
+// The caller must call early.end after these writes, even after an error.
 func (wr *writer) beside(ctx context.Context, l *tableLayout, slots []*slot, read func() error) (early earlyMarks, err error) {
 	if !wr.lanes.Wide() || len(l.indexes) == 0 && !l.log.On() {
 		return early, read()
@@ -152,8 +153,8 @@ type itemWrite struct {
 	expired bool   // the time to live of the item has ended
 }
 
-// Writable checks, before any item is written, that the table does not follow another one. A
-// write checks that itself. Errors: *FollowedError.
+// Writable returns a *FollowedError if the store knows that the table follows a live table.
+// Each write checks this too; Writable lets a request fail before its first write.
 func (wr *writer) Writable(ctx context.Context, t *tabledef.Table) error {
 	c, err := wr.cat.current(ctx, t)
 	if err != nil {
@@ -162,8 +163,8 @@ func (wr *writer) Writable(ctx context.Context, t *tabledef.Table) error {
 	return wr.writable(ctx, c.layout)
 }
 
-// CheckPlace checks that the table's layout can hold an item, regardless of other items. It
-// writes nothing. Errors: ErrOutsideMapping.
+// CheckPlace checks that the layouts of the table and of its indexes can hold an item,
+// regardless of other items. It writes nothing. Errors: ErrOutsideMapping.
 func (wr *writer) CheckPlace(ctx context.Context, t *tabledef.Table, item attr.Item) error {
 	c, err := wr.cat.current(ctx, t)
 	if err != nil {
@@ -184,10 +185,10 @@ func (l *tableLayout) sets(item attr.Item, timeMicros int64) ([]*btpb.Mutation, 
 	return setsOf(l.base.Place(item, timeMicros))
 }
 
-// blind writes without reading: the predicate is the whole condition. It returns false,
-// without a write, if the predicate did not hold or the item's cells are unknown without a
-// read. The item must be alone in its row: if rules share a column, only a read shows whose
-// cells it has.
+// blind makes the write that hint describes without reading the item: one predicate checks
+// Require, and that no transaction holds the item. It returns false, without a write, if the
+// predicate did not hold, or if only a read shows the columns of the item. The item must be
+// alone in its row: if rules share a column, only a read shows whose cells it has.
 func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
 	p := w.slot
 	var sets []*btpb.Mutation
@@ -219,10 +220,10 @@ func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
 	return w.writeIf(ctx, false, intent, muts)
 }
 
-// writeIf applies muts to the row if the predicate holds, or with holds false if it does not,
-// and reports whether they are applied. A request can be delivered twice: the second time,
-// the predicate fails because of the first, and only the token from the first identifies this
-// write. A delete leaves no token, but is repeatable.
+// writeIf applies muts to the row if the predicate matches or, if holds is false, if it does
+// not match. It reports whether muts are applied. A request can be delivered twice: the second
+// time, the predicate fails because of the first, and only the token in the state cell proves
+// that this write was applied. A delete leaves no token, but is repeatable.
 func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.RowFilter, muts []*btpb.Mutation) (done bool, err error) {
 	if err := w.wr.noteWrite(ctx, w.l); err != nil {
 		return false, err
@@ -251,8 +252,9 @@ func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.Row
 	return false, nil
 }
 
-// plannedWrite is a write of an item and its guard. prepare sets the fields of itemChange
-// beyond st and updated; without mutations there is nothing to commit.
+// plannedWrite is a write of an item, and the parts of its predicate. prepare sets all fields of
+// itemChange; plan sets only st, updated and expired. If muts is empty, the write changes
+// nothing.
 type plannedWrite struct {
 	itemChange
 	w      *itemWrite
@@ -261,9 +263,9 @@ type plannedWrite struct {
 	vacant []*btpb.RowFilter // must match nothing, so that the item can have the cells
 }
 
-// current returns the item. It reads the item unless the caller has done so (read). ready
-// is false, without an error, if the item could not be written yet: current has removed the
-// obstacle, and the caller tries again. Errors: *heldError.
+// current returns the item. read is the item as the caller read it, or nil. If ready is false
+// without an error, the item could not be written yet: current has removed the obstacle, and
+// the caller must try again. Errors: *heldError.
 func (w *itemWrite) current(ctx context.Context, read *itemState) (st itemState, ready bool, err error) {
 	if read != nil {
 		st = *read
@@ -271,8 +273,8 @@ func (w *itemWrite) current(ctx context.Context, read *itemState) (st itemState,
 		return st, false, err
 	}
 	if st.outbox != nil {
-		// An earlier write is not in the indexes yet: bring it there first, so that an item
-		// never has two such writes.
+		// An earlier write is not in the indexes yet. Apply it first, so that an item never has
+		// two such writes.
 		return st, false, w.wr.outbox.drain(ctx, st)
 	}
 	if id, ok := st.heldBy(); ok {
@@ -281,7 +283,8 @@ func (w *itemWrite) current(ctx context.Context, read *itemState) (st itemState,
 	return st, true, nil
 }
 
-// plan returns the write that replaces the item of current. ready is as in current.
+// plan returns the write that replaces the item st.item, as returned by current, with updated.
+// It does not set the mutations. ready is as in current. Errors: ErrOutsideMapping, *heldError.
 func (w *itemWrite) plan(ctx context.Context, st itemState, updated attr.Item) (pw plannedWrite, ready bool, err error) {
 	pw = plannedWrite{w: w, itemChange: itemChange{st: st, updated: updated, expired: w.expired}, old: st.item}
 	if w.derived {
@@ -294,8 +297,8 @@ func (w *itemWrite) plan(ctx context.Context, st itemState, updated attr.Item) (
 		if w.l.key.ID(pw.updated) != w.id {
 			return pw, false, fmt.Errorf("a write of item %s returned an item with a different key", attr.AppendItemJSON(nil, w.key))
 		}
-		// An intent's item is laid out only when the intent is carried out. In a timeless
-		// layout that always succeeds.
+		// In a timeless layout, the item of a transaction is laid out only when its intent is
+		// carried out, since that always succeeds.
 		if w.tx == "" || !w.l.timeless {
 			if pw.sets, err = w.sets(pw.updated, w.wr.nowMicros()); err != nil {
 				return pw, false, err
@@ -316,9 +319,10 @@ func (w *itemWrite) plan(ctx context.Context, st itemState, updated attr.Item) (
 	return pw, err == nil, err
 }
 
-// reserve returns filters that must match nothing, so that the item can have its cells in
-// shared columns: claims of other transactions, and cells that were missing when the row was
-// read. Errors: *heldError.
+// reserve returns filters that must match nothing when the item is written, because it shares
+// columns with other items. They pass claims of other transactions, and cells in the item's
+// columns that had none when the row was read. If another transaction already claims the
+// columns, reserve returns a *heldError.
 func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb.RowFilter, err error) {
 	from := []byte{claimQualifier}
 	for _, c := range st.row.Cells {
@@ -348,8 +352,8 @@ func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb
 	return vacant, nil
 }
 
-// guarded reads the item, calls fn, and writes if the item is unchanged since the read;
-// otherwise done is false.
+// guarded reads the item, calls fn, and writes the result if the item is unchanged since it was
+// read. If done is false without an error, the caller must try again.
 func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done bool, err error) {
 	g, ready, early, err := w.prepareMarking(ctx)
 	defer early.end()
@@ -362,8 +366,8 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 	return g.old, g.updated, done, err
 }
 
-// prepareMarking is like prepare, but marks the row at the same time if calls run
-// concurrently.
+// prepareMarking is like prepare, but also marks the row at the same time if calls run
+// concurrently. The caller must call early.end.
 func (w *itemWrite) prepareMarking(ctx context.Context) (g plannedWrite, ready bool, early earlyMarks, err error) {
 	if !w.wr.lanes.Wide() {
 		g, ready, err = w.prepare(ctx, nil)
@@ -380,7 +384,8 @@ func (w *itemWrite) prepareBesideMark(ctx context.Context) (g plannedWrite, read
 	return g, ready, early, err
 }
 
-// prepare calls fn, and plans the write with its mutations. read is as in current.
+// prepare calls current and fn, and plans the write with its mutations. read and ready are as in
+// current. If fn returns an error, g has the old item.
 func (w *itemWrite) prepare(ctx context.Context, read *itemState) (g plannedWrite, ready bool, err error) {
 	now, ready, err := w.current(ctx, read)
 	if err != nil || !ready {
@@ -418,7 +423,7 @@ func (w *itemWrite) prepare(ctx context.Context, read *itemState) (g plannedWrit
 	return g, true, nil
 }
 
-// write commits the write with commitChange.
+// write commits the write with commitChange. It does nothing if the write has no mutations.
 func (g *plannedWrite) write(ctx context.Context, mark *marks.Mark, changed *[]*changelog.Write) (done bool, err error) {
 	if len(g.muts) == 0 {
 		return true, nil
@@ -426,9 +431,9 @@ func (g *plannedWrite) write(ctx context.Context, mark *marks.Mark, changed *[]*
 	return g.w.wr.outbox.commitChange(ctx, &g.itemChange, mark, changed, func(ctx context.Context) (bool, error) { return g.commit(ctx, g.muts) })
 }
 
-// unsure reports whether the write cannot rely on the item's index entries: as far as this
-// process knows, the item is still entering its indexes. If the write changes no entry,
-// unsure writes the entries first, so that the next write can rely on them.
+// unsure reports whether index entries of the old item may be missing: as far as this process
+// knows, the item is still entering its indexes. If the write changes no entry, unsure writes
+// the entries first, so that the next write can rely on them.
 func (g *plannedWrite) unsure(ctx context.Context) (bool, error) {
 	if !g.st.entering() || g.st.entered(g.w.wr.marks) {
 		return false, nil
@@ -445,8 +450,8 @@ func (g *plannedWrite) unsure(ctx context.Context) (bool, error) {
 	return ahead > order, err
 }
 
-// commit writes the row if the item still has the state that was read, and nothing matches
-// g.vacant.
+// commit applies muts to the row if the item still has the state that was read, and no cell
+// matches g.vacant. It reports whether muts are applied.
 func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool, error) {
 	w, st, p := g.w, &g.st, g.st.slot
 	state := btclient.OfColumn(lens.FamilyState, p.state)
@@ -460,11 +465,11 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 	if w.l.timeless && len(st.row.Cells) == 0 {
 		return w.writeIf(ctx, false, nil, muts) // the row did not exist
 	}
-	// The item did not exist. Its cells are part of the guard, since a loader writes no
-	// state.
+	// The item did not exist. The guard includes its cells, since a loader may write them
+	// without a state.
 	there := append([]*btpb.RowFilter{state, btclient.OfColumn(lens.FamilyState, p.outbox)}, g.vacant...)
 	if w.l.log.On() {
-		// An item that was created and deleted meanwhile has left its records.
+		// If the item was created and deleted meanwhile, its records are still in the row.
 		there = append(there, p.recordsAfter(st.recorded))
 	}
 	if own, ok := extentFilters(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return !bookkeeping(c) }) {
@@ -474,8 +479,8 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 }
 
 // adopt gives a state cell to an item without one, so that one short value guards the
-// following write. A guard by the item's cells would be a filter as large as the item, beyond
-// Bigtable's 20 KB, and the same cells can return.
+// following write. A guard that compares the item's cells could exceed Bigtable's limit of
+// 20 KB for filters, and would not notice a change that was reverted.
 func (w *itemWrite) adopt(ctx context.Context) error {
 	state := btclient.OfColumn(lens.FamilyState, w.state)
 	muts := []*btpb.Mutation{btclient.SetCell(lens.FamilyState, w.state, adoptedOrder, append([]byte{stateLive}, w.wr.newToken()...))}

@@ -14,13 +14,13 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Replacement is a write of an item that does not depend on the old item.
+// Replacement puts or deletes an item, whatever the old item is.
 type Replacement struct {
 	Key, Item attr.Item // Item is nil to delete the item
 	Blind     bool      // the caller does not need the old item
 
-	// Results of WriteItems, like those of WriteItem. The error is ErrContended,
-	// ErrIntent or one that IsRefusal reports.
+	// WriteItems sets the following fields to the results of WriteItem. Err is ErrContended,
+	// ErrIntent, or an error for which IsRefusal returns true.
 	Old, Updated attr.Item
 	Err          error
 
@@ -33,16 +33,16 @@ func IsRefusal(err error) bool {
 	if errors.Is(err, ErrOutsideMapping) {
 		return true
 	}
-	switch status.Code(err) { //nolint:exhaustive // all others may concern other items too
+	switch status.Code(err) { //nolint:exhaustive // errors with other codes may affect other items too
 	case codes.InvalidArgument, codes.FailedPrecondition, codes.OutOfRange:
 		return true
 	}
 	return false
 }
 
-// WriteItems is like WriteItem, but writes several different items of a table. If
-// possible, it reads them together. Each write is independent. An error that is not
-// specific to one item ends all of them.
+// WriteItems writes several different items of a table, each independently, as WriteItem
+// does. If possible, it reads them together. It sets the results in all. It returns an error
+// only if the error is not specific to one item; some items may then be written.
 func (wr *writer) WriteItems(ctx context.Context, t *tabledef.Table, all []Replacement) error {
 	if len(all) == 0 { // all were throttled
 		return nil
@@ -51,7 +51,8 @@ func (wr *writer) WriteItems(ctx context.Context, t *tabledef.Table, all []Repla
 	if !IsRefusal(err) {
 		return err
 	}
-	// The second pass is for copies: the version that decides about a copy can be after it.
+	// The second pass is for copies: the highest version, which a copy must equal, can come
+	// after the copy.
 	for range 2 {
 		for i := range all {
 			r := &all[i]
@@ -71,7 +72,7 @@ func (wr *writer) WriteItems(ctx context.Context, t *tabledef.Table, all []Repla
 	return nil
 }
 
-// writeAll is like WriteItems, but a refusal ends it.
+// writeAll is like WriteItems, but returns the first error for which IsRefusal returns true.
 func (wr *writer) writeAll(ctx context.Context, t *tabledef.Table, all []Replacement) error {
 	if err := wr.writeTogether(ctx, t, all); err != nil {
 		return err
@@ -80,7 +81,7 @@ func (wr *writer) writeAll(ctx context.Context, t *tabledef.Table, all []Replace
 	if err != nil {
 		return err
 	}
-	for _, derived := range []bool{false, true} { // copies follow the versions that decide about them
+	for _, derived := range []bool{false, true} { // copies must equal versions: they come last
 		if derived && !slices.Contains(copies, true) {
 			return nil
 		}
@@ -91,7 +92,7 @@ func (wr *writer) writeAll(ctx context.Context, t *tabledef.Table, all []Replace
 	return nil
 }
 
-// copies reports which of the items are copies of others.
+// copies returns, for each element of all, whether its item is a copy of another one.
 func (wr *writer) copies(ctx context.Context, t *tabledef.Table, all []Replacement) ([]bool, error) {
 	copies := make([]bool, len(all))
 	c, err := wr.cat.current(ctx, t)
@@ -106,7 +107,8 @@ func (wr *writer) copies(ctx context.Context, t *tabledef.Table, all []Replaceme
 	return copies, nil
 }
 
-// writeEach writes the selected items, each alone.
+// writeEach calls WriteItem for each element of all whose index wanted accepts, and sets its
+// results.
 func (wr *writer) writeEach(ctx context.Context, t *tabledef.Table, all []Replacement, wanted func(int) bool) error {
 	return wr.lanes.Each(len(all), func(i int) (err error) {
 		if !wanted(i) {
@@ -123,8 +125,9 @@ func (wr *writer) writeEach(ctx context.Context, t *tabledef.Table, all []Replac
 	})
 }
 
-// writeTogether makes the writes for which one read of the table is enough. That read finds
-// their index entries.
+// writeTogether reads the items with one call, and makes those writes that need no other read.
+// It does not set done of the others, which writeEach then makes. It does nothing for a table
+// with a mapping, or if blind writes need no read.
 func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Replacement) error {
 	schema := wr.cat.latchOf(t.Name)
 	schema.RLock()
@@ -165,7 +168,7 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 		}
 		r := &all[i]
 		w := &itemWrite{wr: wr, slot: slots[i], fn: func(attr.Item) (attr.Item, error) { return r.Item, nil }}
-		// An error shows again when the item is written alone.
+		// Ignore an error: it occurs again when writeEach writes the item.
 		if g, ready, err := w.prepare(ctx, st); err == nil && ready {
 			if prepared[i] = &g; g.needsMark() {
 				rows = append(rows, g.st.slot.row)
@@ -176,7 +179,7 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 	if err != nil {
 		return err
 	}
-	ofWrite := make([]*marks.Mark, len(all)) // until it is used
+	ofWrite := make([]*marks.Mark, len(all)) // marks whose use this function must end
 	for i, g := range prepared {
 		if g != nil && g.needsMark() {
 			ofWrite[i], marked = marked[0], marked[1:]

@@ -114,8 +114,8 @@ func (l *Log) KnownReasons() []string {
 	return l.Reasons
 }
 
-// Adds reports whether a change of the log adds reasons. Processes that do not know the
-// new reasons record too little.
+// Adds reports whether l has reasons that was lacks, and for which was does not record enough.
+// Processes that do not know them yet record too little.
 func (l *Log) Adds(was *Log) bool {
 	whole := was.On() && was.View == bothImages
 	return slices.ContainsFunc(l.KnownReasons(), func(r string) bool {

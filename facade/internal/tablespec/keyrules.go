@@ -118,8 +118,8 @@ func namedIndex(t *tabledef.Table, attribute string) string {
 	return named.Name
 }
 
-// checkIndexKeys checks the index key attributes of a put or updated item that differ from
-// old. Invalid ones of a native write stay valid until they are changed.
+// checkIndexKeys checks the index key attributes of a put or updated item that differ from old.
+// It accepts an invalid value that a native write stored until the value changes.
 func checkIndexKeys(t *tabledef.Table, old, item attr.Item, updated bool) error {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]

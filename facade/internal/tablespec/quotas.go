@@ -59,7 +59,7 @@ func (q Quotas) Check(before, after *tabledef.Table) error {
 	return nil
 }
 
-// checkPart acts like Check for a table without its indexes, or for an index that is not "".
+// checkPart acts like Check for one index or, if index is "", for the table without its indexes.
 func (q Quotas) checkPart(index string, was, is tabledef.Provisioned, had, has tabledef.Throughput) error {
 	for _, c := range []struct {
 		member  string

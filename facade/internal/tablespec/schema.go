@@ -251,9 +251,9 @@ func resolveGlobalKey(schema []KeySchemaElement, types map[string]attr.Type) (ta
 	return key, nil
 }
 
-// CheckDefined rejects a key schema with undefined attributes. types holds the types of
-// defs. Its error lists both the definitions and the key attributes if there are as many
-// of one as of the other.
+// CheckDefined rejects a key schema with undefined attributes. types holds the types of defs. Its
+// error lists the definitions and the key attributes, unless there are fewer definitions than key
+// attributes.
 func CheckDefined(schema []KeySchemaElement, defs []AttributeDefinition, types map[string]attr.Type) error {
 	keys := make([]string, len(schema))
 	undefined := false

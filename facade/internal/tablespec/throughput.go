@@ -161,7 +161,7 @@ func (t Target) checkBounds(given *tabledef.OnDemandThroughput) error {
 	return nil
 }
 
-// checkWarm rejects less than the minimum.
+// checkWarm rejects warm throughput below least.
 func (t Target) checkWarm(given *tabledef.WarmThroughput, least tabledef.WarmThroughput) error {
 	for _, w := range []struct {
 		member, provisioned string

@@ -70,7 +70,7 @@ type buckets struct {
 }
 
 type bucketKey struct {
-	table, index string // its TableId; the name
+	table, index string // TableId of the table; name of the index, or ""
 	use          Use
 	partition    uint64 // 0: the whole table or index
 }
@@ -269,7 +269,7 @@ func partitionOf(t *tabledef.Table, ix *tabledef.Index, item attr.Item) uint64 {
 	return cmp.Or(h.Sum64(), 1)
 }
 
-// limit is the kind of limit of a bucket, as in the end of reasons.
+// limit is the kind of a bucket's limit, which determines the error and the end of its reason.
 type limit byte
 
 const (

@@ -44,7 +44,8 @@ func (w *Writer) member(name string) {
 // Begin starts a response in reused memory.
 func (w *Writer) Begin(memory []byte) { w.json = memory }
 
-// Reserve allocates room for one or more items.
+// Reserve starts a response with room for its items, which have about the given number of bytes.
+// Call it before any member is written.
 func (w *Writer) Reserve(bytes int) {
 	const rest = 64 // for the other members
 	w.json = make([]byte, 0, bytes+rest)

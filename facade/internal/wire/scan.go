@@ -82,7 +82,7 @@ func reading[T any](read func(*attr.Scanner) (T, bool)) scanner {
 	}
 }
 
-// readingMap returns the scanner of a map with values for read.
+// readingMap returns the scanner of a map whose values read returns.
 func readingMap[T any](read func(*attr.Scanner) (T, bool)) scanner {
 	return func(s *attr.Scanner, to reflect.Value) bool {
 		m := map[string]T{}
@@ -158,7 +158,7 @@ func mapScanner(t reflect.Type, element scanner) scanner {
 	}
 }
 
-// structScanner reads the members of t, including those of embedded structs.
+// structScanner returns the scanner of struct type t, including the members of embedded structs.
 func structScanner(t reflect.Type) scanner {
 	type member struct {
 		index []int

@@ -46,11 +46,10 @@ func CallerOf(r *http.Request) Caller {
 	return sig.caller()
 }
 
-// Authenticate checks the signature of a request, given the body as it was sent, and
-// returns the signer. secrets maps access keys to secrets. If it is empty, any
-// well-formed signature passes. Otherwise the signature must be correct, for any region,
-// and its time must be within 15 minutes of one of the clocks; the error shows the first
-// clock. Errors are of type *awserr.Error.
+// Authenticate checks the signature of a request, given the body as it was sent, and returns the
+// signer. secrets maps access keys to secrets. If it is nil, any well-formed signature passes.
+// Otherwise the signature must be correct, for any region, and its time must be within 15 minutes
+// of one of the clocks; the error shows the first clock. Errors are of type *awserr.Error.
 func Authenticate(r *http.Request, body []byte, secrets map[string]string, clocks ...time.Time) (Caller, error) {
 	sig, err := parseSignature(r)
 	if err == nil && secrets != nil {

@@ -118,7 +118,7 @@ func (t *EpochSeconds) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// Time converts e to a time.Time.
+// Time converts t to a time.Time.
 func (t EpochSeconds) Time() time.Time { return time.UnixMilli(int64(t)) }
 
 // Double is a floating-point number in the format of the protocol. It always has a

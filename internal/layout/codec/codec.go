@@ -70,7 +70,7 @@ func Parse(text string, descriptors map[string][]byte) (*Codec, error) {
 	return nil, fmt.Errorf("unknown codec %q; expected %s", text, names)
 }
 
-// These are the codecs that every put needs.
+// ByType is the codec of a put without a codec. DDBJSON keeps the type of every value.
 var (
 	ByType  = goByType("", "scalars as they are, others as canonical DynamoDB JSON")
 	DDBJSON = &Codec{

@@ -17,7 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// findMessage finds a message in one of the descriptor sets.
+// findMessage finds the message called name in the descriptor set of a file.
 func findMessage(descriptors map[string][]byte, file, name string) (protoreflect.MessageDescriptor, error) {
 	if file == "" || name == "" {
 		return nil, errors.New("codec proto: expected proto(file, message): a descriptor set and the full name of a message")

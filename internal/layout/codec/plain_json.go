@@ -81,7 +81,8 @@ func parsePlainJSON(b []byte, s Schema) (attr.Value, error) {
 	return v, nil
 }
 
-// DecodePlainJSON decodes the next value of d from plain JSON.
+// DecodePlainJSON decodes the next value of d. Where s has no type or does not fit, JSON's own
+// types decide.
 func DecodePlainJSON(d *jsontext.Decoder, s Schema) (attr.Value, error) {
 	tok, err := d.ReadToken()
 	if err != nil {

@@ -116,7 +116,8 @@ const ShownBytes = 64
 // Shown returns a value as text for error messages.
 func Shown(v attr.Value) string { return phrase.ClipTo(string(attr.AppendJSON(nil, v)), ShownBytes) }
 
-// Plain returns the plain form of a value. The type is needed to decode it only for scalars.
+// Plain returns the native form of a scalar, and canonical DynamoDB JSON for other values. Only a
+// scalar needs its type to be decoded.
 func Plain(v attr.Value) []byte {
 	if v.Type.IsScalar() {
 		return appendScalar(nil, v)
@@ -136,7 +137,7 @@ func parsePlain(t attr.Type, b []byte) (attr.Value, error) {
 	return attr.UnmarshalValue(b)
 }
 
-// Integer returns the value of an N that is a 64-bit integer.
+// Integer returns the value of an N that is a 64-bit integer; false for other values.
 func Integer(v attr.Value) (int64, bool) {
 	if v.Type != attr.N {
 		return 0, false

@@ -23,7 +23,8 @@ func (v Interval) Intersect(o Interval) Interval {
 	return v
 }
 
-// Within returns the keys of the interval that begin with prefix, with the prefix removed.
+// Within returns the keys of the interval that begin with prefix, with the prefix removed. The
+// interval must have such keys.
 func (v Interval) Within(prefix []byte) Interval {
 	var w Interval
 	if rest, ok := bytes.CutPrefix(v.Lo, prefix); ok {

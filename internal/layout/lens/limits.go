@@ -16,8 +16,8 @@ const (
 	FamilyPosition = "_m"
 )
 
-// Bookkeeping reports whether the cells of a family belong to no item and no index entry. A
-// row without other cells is neither of these.
+// Bookkeeping reports whether the cells of a family belong to no item and no index entry. A row
+// with only such cells is neither of these.
 func Bookkeeping(family string) bool {
 	switch family {
 	case FamilyState, FamilyTombstone, FamilyPosition:

@@ -257,7 +257,7 @@ func (v Moves) Of(item attr.Item) string {
 	return ""
 }
 
-// moved compares two layouts of one item.
+// moved describes the first difference between two layouts of one item; "" if they are equal.
 func moved(before, after lens.Placed) string {
 	if !bytes.Equal(before.Row, after.Row) {
 		return fmt.Sprintf("it is in row %s, but the mapping expects it in row %s", phrase.Clip(phrase.Column(string(before.Row))), phrase.Clip(phrase.Column(string(after.Row))))

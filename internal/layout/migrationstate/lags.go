@@ -17,7 +17,8 @@ type Lags struct {
 	Millis []int64   `json:"millis"` // in milliseconds; -1 is unknown: nothing followed, for example
 }
 
-// With returns the lags with another one, which is negative if it is unknown.
+// With returns a copy of l with a lag that was measured at a given time. A negative lag is
+// unknown.
 func (l Lags) With(at time.Time, lag time.Duration) Lags {
 	step, millis := at.UTC().Truncate(LagStep), lag.Milliseconds()
 	if lag < 0 {

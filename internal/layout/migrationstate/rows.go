@@ -28,7 +28,8 @@ const (
 // Column is the qualifier of every value.
 const Column = "v"
 
-// WriterColumn is the qualifier of the term that may write a checkpoint, as [TermValue] has it.
+// WriterColumn is the qualifier of the cell, next to a checkpoint, with the only [State.Term]
+// whose owner may write the checkpoint. [TermValue] encodes it.
 const WriterColumn = "writer"
 
 // TermValue returns the value of a term: values compare as terms do.
@@ -76,7 +77,7 @@ func LetterRow(table string, id attr.ItemID) []byte {
 	return append(LetterPrefix(table), hex.EncodeToString(id[:])...)
 }
 
-// Buckets is the number of parts of a generation of changed keys.
+// Buckets is the number of buckets of a generation: the id of an item assigns its key to one.
 const Buckets = 16
 
 // DirtyPrefix returns the prefix of the rows of the keys that changed in a generation; with a

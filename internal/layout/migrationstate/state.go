@@ -17,7 +17,7 @@ const (
 	CatchingUp Phase = "CATCHING_UP" // a follower writes, and may be behind the load
 	Following  Phase = "FOLLOWING"   // each item has a past state of the source
 	Drained    Phase = "DRAINED"     // the source is frozen, and all its changes are applied
-	Ended      Phase = "ENDED"       // the target has the writes
+	Ended      Phase = "ENDED"       // the migration ended, and clients may write to the target
 )
 
 // next has the phases after each phase.
@@ -30,7 +30,7 @@ var next = map[Phase][]Phase{
 	Ended:      {Loaded, CatchingUp},
 }
 
-// Followed reports whether other writes than the follower's must not reach the table.
+// Followed reports whether only the follower may write to the table.
 func (p Phase) Followed() bool { return p == CatchingUp || p == Following || p == Drained }
 
 // EndFirst is the end of each text that refuses a write to a followed table.
@@ -43,11 +43,11 @@ type State struct {
 	By    string    `json:"by"` // who set the phase: user, host and process
 	At    time.Time `json:"at"` // when
 
-	// Epoch begins the positions of the changes that are applied now. It grows with each
-	// stream, and never decreases.
+	// Epoch is the first part of the positions of the changes that are applied now. It grows with
+	// each stream, and never decreases.
 	Epoch  uint16    `json:"epoch"`
-	Owner  string    `json:"owner,omitempty"`  // of the lease: the process that follows
-	Lease  time.Time `json:"lease,omitzero"`   // its end, by the clock of the owner
+	Owner  string    `json:"owner,omitempty"`  // the process that follows and holds the lease
+	Lease  time.Time `json:"lease,omitzero"`   // end of the lease, by the clock of the owner
 	Term   uint64    `json:"term,omitempty"`   // grows with each owner
 	Stream string    `json:"stream,omitempty"` // the ARN of the source's stream
 	// TableID is the id of the source's table: a table that was deleted and created again has
@@ -57,8 +57,8 @@ type State struct {
 	ExportTime time.Time `json:"exportTime,omitzero"`
 	// Dirty is the generation of changed keys that is being written.
 	Dirty uint64 `json:"dirty,omitempty"`
-	// Verified is the generation with which the last verification began that found no
-	// difference; 0 without one. It and later ones have all keys that changed since.
+	// Verified is the generation that a verification began: the last one that proved the tables
+	// equal. 0 means none. This generation and later ones have all keys that changed since.
 	Verified uint64 `json:"verified,omitempty"`
 	Proof    Proof  `json:"proof,omitzero"` // the last verification that was not a sample
 }
@@ -66,7 +66,7 @@ type State struct {
 // Proof is the result of a verification of a live table.
 type Proof struct {
 	At        time.Time `json:"at"`
-	Dirty     bool      `json:"dirty,omitempty"` // only of the changed keys
+	Dirty     bool      `json:"dirty,omitempty"` // only the changed keys were compared
 	Compared  int64     `json:"compared"`        // keys
 	Different int64     `json:"different"`       // differences
 	Unsettled int64     `json:"unsettled"`       // keys that changed at each look
@@ -108,8 +108,8 @@ func (s State) Need(table, what string, phases ...Phase) error {
 	return &PhaseError{Table: table, State: s, Want: phases, What: what}
 }
 
-// To returns the state in the next phase, without a lease if nothing follows there, and the
-// event for the history. In the same phase it returns the state unchanged, and no event.
+// To returns the state in phase to, and the event for the history. It removes the lease if no
+// process follows in that phase. In the same phase it returns the state unchanged, and no event.
 // Errors: [*PhaseError].
 func (s State) To(table string, to Phase, by string, at time.Time) (State, *Event, error) {
 	if s.Phase == to {
@@ -132,7 +132,8 @@ func (s State) To(table string, to Phase, by string, at time.Time) (State, *Even
 	return s, event, nil
 }
 
-// NextEpoch returns the state with the next epoch: its positions are above all earlier ones.
+// NextEpoch returns the state with the next epoch, whose positions are above all earlier ones. It
+// fails after the last epoch.
 func (s State) NextEpoch(table string) (State, error) {
 	if s.Epoch == math.MaxUint16 {
 		return s, fmt.Errorf("epoch %d of Bigtable table %s was the last: migrate into another table", s.Epoch, table)
@@ -141,7 +142,8 @@ func (s State) NextEpoch(table string) (State, error) {
 	return s, nil
 }
 
-// HeldError is the error of a process that another one keeps from following a table.
+// HeldError reports that a process cannot follow a table, because the process Owner holds the
+// lease.
 type HeldError struct{ Table, Owner string }
 
 func (e *HeldError) Error() string {
@@ -171,8 +173,9 @@ func (x *Sighting) See(s State, now time.Time) (held, renewed bool) {
 	return now.Sub(x.since) < LeaseTime, renewed
 }
 
-// Leased returns the state with the owner's lease from now on. The owner is unique among processes.
-// Errors: [*HeldError] if another owner's lease may not have ended by what the process saw of it.
+// Leased returns the state with the owner's lease, which begins now. The owner is unique among
+// processes. Errors: [*HeldError] if another owner's lease may not have ended, by what the
+// process saw of it.
 func (s State) Leased(table, owner string, now time.Time, seen *Sighting) (State, error) {
 	if s.Owner != owner {
 		if held, _ := seen.See(s, now); held {

@@ -18,7 +18,7 @@ type Checkpoint struct {
 	TableID   string    `json:"tableId"` // of the source
 	From      time.Time `json:"from,omitzero"`
 	Watermark time.Time `json:"watermark,omitzero"` // all writes answered before it are applied
-	Epoch     uint16    `json:"epoch"`              // of the first positions
+	Epoch     uint16    `json:"epoch"`              // epoch of the first positions
 	Shards    []Shard   `json:"shards,omitempty"`
 	Window    *Window   `json:"window,omitempty"` // of an incremental export that is being applied
 	Files     *Files    `json:"files,omitempty"`  // of a Kinesis data stream
@@ -39,8 +39,8 @@ type Checkpoint struct {
 type Shard struct {
 	ID        string    `json:"id"`
 	Parent    string    `json:"parent,omitempty"`
-	Sequence  string    `json:"sequence,omitempty"` // of the last applied record, decimal
-	Before    string    `json:"before,omitempty"`   // the last one of the parent's lineage
+	Sequence  string    `json:"sequence,omitempty"` // sequence number of the last applied record, in decimal
+	Before    string    `json:"before,omitempty"`   // last sequence number in the parent's lineage
 	Epoch     uint16    `json:"epoch"`              // of its positions
 	Done      bool      `json:"done,omitempty"`
 	Watermark time.Time `json:"watermark,omitzero"`
@@ -73,8 +73,8 @@ type Folded struct {
 type File struct {
 	Name    string `json:"name"`
 	Offset  int64  `json:"offset"`  // where to continue
-	Line    int    `json:"line"`    // lines before it
-	Applied int64  `json:"applied"` // up to where records are applied
+	Line    int    `json:"line"`    // number of lines before Offset
+	Applied int64  `json:"applied"` // offset up to which records are applied
 }
 
 // Progress counts the work of a follower since its start.
@@ -84,18 +84,18 @@ type Progress struct {
 	Rule      string    `json:"rule,omitempty"`
 	Changes   int64     `json:"changes"` // records
 	Applied   int64     `json:"applied"` // items
-	Already   int64     `json:"already"` // items whose position was as high
+	Already   int64     `json:"already"` // items that had this position or a later one
 	Refused   int64     `json:"refused"` // dead letters
 	Unread    int64     `json:"unread"`  // rows written without a read
 	Read      int64     `json:"read"`    // rows that were read first
-	Raced     int64     `json:"raced"`   // rows that changed in between
-	Rate      float64   `json:"rate"`    // records a second, of late
+	Raced     int64     `json:"raced"`   // rows that changed between the read and the write
+	Rate      float64   `json:"rate"`    // recent records per second
 	Throttles int       `json:"throttles"`
 	Late      int64     `json:"late,omitempty"` // changes that came after the watermark had passed them
 	Mode      string    `json:"mode"`           // guarded or ordered
 	Lags      Lags      `json:"lags,omitzero"`
-	// Dirty is the generation that has the keys of all changes that were applied since the
-	// checkpoint, or of a later one.
+	// Dirty is the earliest generation to which the follower may still add keys of changes after
+	// this checkpoint.
 	Dirty uint64 `json:"dirty,omitempty"`
 }
 
@@ -110,7 +110,7 @@ type Letter struct {
 	At       time.Time `json:"at"`                // of the first attempt
 }
 
-// Dirty is the key of an item that changed since the generation before was verified.
+// Dirty is the key of an item that changed since the previous generation was verified.
 type Dirty struct {
 	Key string    `json:"key"` // in DynamoDB's JSON
 	At  time.Time `json:"at"`  // of the change

@@ -222,8 +222,8 @@ func (t *Template) length(i int, text []byte) int {
 	return len(text)
 }
 
-// Cut splits a text into the texts of the template's parts. It returns nil if the text does not
-// match.
+// Cut splits a text into the texts of the template's parts. It returns nil if the text is too
+// short for them. It does not compare literals.
 func (t *Template) Cut(text []byte) [][]byte {
 	cut := make([][]byte, len(t.Parts))
 	for i := range t.Parts {

@@ -197,8 +197,8 @@ func (x *Index) Place(item attr.Item, timeMicros int64) (placed lens.Placed, ok 
 	return placed, true, nil
 }
 
-// Cells returns the cells of the index entry of an item, and how many of them Place counts as
-// exceptions. The index must contain the item. Errors are *maperr.Error.
+// Cells returns the cells of the index entry of an item; exceptions is the number of sidecar
+// cells among them. The index must contain the item. Errors are *maperr.Error.
 func (x *Index) Cells(item attr.Item, timeMicros int64) (placed []cells.Cell, exceptions int, err error) {
 	projected := x.Project(item)
 	if x.mapped == nil {

@@ -263,8 +263,8 @@ func (x *Index) mappedPlan(c attr.KeyRange) lens.Plan {
 	return plan
 }
 
-// entries returns the rows that begin with prefix and can satisfy the condition, whose sort
-// key is in v.
+// entries returns the rows that begin with prefix and can satisfy c, and their order; false if no
+// row can. v is the interval of the sort keys that satisfy c.
 func (x *Index) entries(prefix []byte, c attr.KeyRange, v lens.Interval) (cells.Span, lens.Order, bool) {
 	m := x.mapped
 	row := prefix

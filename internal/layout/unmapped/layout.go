@@ -138,7 +138,7 @@ func (l *Layout) Place(at lens.Location, item attr.Item, defaultTimeMicros int64
 	return p
 }
 
-// Items returns the item of a row, if it has one. Errors are *Error: E-CORRUPT.
+// Items returns the item of a row, if it has one. Errors are *maperr.Error: E-CORRUPT.
 func (l *Layout) Items(row cells.Row) ([]attr.Item, error) {
 	item, err := l.item(row)
 	if err != nil || item == nil {
@@ -208,9 +208,8 @@ func (l *Layout) item(row cells.Row) (attr.Item, error) {
 	return item, nil
 }
 
-// isAttribute reports whether a cell of FamilyItem is an attribute, or a whole item. It is not
-// an older version, nor the mark of an item of key attributes alone, nor an older version of
-// such a mark.
+// isAttribute reports whether row[i], a cell of FamilyItem, holds an attribute or a whole item.
+// It returns false for older versions, and for the mark of an item that has only key attributes.
 func (l *Layout) isAttribute(row []cells.Cell, i int) bool {
 	name := row[i].Qualifier
 	switch {

@@ -32,7 +32,7 @@ func (l *Layout) Stored(row cells.Row) *Stored {
 	return &Stored{l: l, row: row, hash: hash.Str, sortKey: sortKey.Str}
 }
 
-// Get returns an attribute of the table's key.
+// Get returns an attribute of the table's key, or an absent value for other names.
 func (s *Stored) Get(name string) attr.Value {
 	switch key := &s.l.key; name {
 	case key.Hash.Name:
@@ -43,7 +43,7 @@ func (s *Stored) Get(name string) attr.Value {
 	return attr.Value{}
 }
 
-// Item returns all attributes. Errors are *Error: E-CORRUPT.
+// Item returns all attributes. Errors are *maperr.Error: E-CORRUPT.
 func (s *Stored) Item() (attr.Item, error) { return s.l.item(s.row) }
 
 // AppendJSON appends the item like attr.AppendItemJSON, and returns its sizes. Attributes are

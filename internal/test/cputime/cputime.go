@@ -1,13 +1,8 @@
-//go:build unix
-
 // Package cputime measures the CPU time of benchmarks, because other work on the machine affects
 // it less than wall time.
 package cputime
 
-import (
-	"syscall"
-	"time"
-)
+import "time"
 
 // Benchmark is the part of *testing.B that this package uses.
 type Benchmark interface {
@@ -43,11 +38,16 @@ func LoopApart(b Benchmark, fn, apart func(i int)) {
 	b.ReportMetric(float64(took)/float64(n), "cpu-ns/op")
 }
 
-// ofProcess returns the processor time of the process so far.
-func ofProcess(b Benchmark) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
+// Ratio runs fn and base alternately, so that other work on the machine affects both. It reports the CPU time of
+// fn by that of base as x-base.
+func Ratio(b Benchmark, fn, base func(i int)) {
+	n, of, to := 0, time.Duration(0), time.Duration(0)
+	for ; b.Loop(); n++ {
+		began := ofProcess(b)
+		fn(n)
+		between := ofProcess(b)
+		base(n)
+		of, to = of+between-began, to+ofProcess(b)-between
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	b.ReportMetric(float64(of)/float64(to), "x-base")
 }

@@ -10,7 +10,8 @@ import (
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 )
 
-// WriteState writes a row of the table _migration_state, which it makes, into the instance of a lab.
+// WriteState writes a row of the table _migration_state into the instance of a lab. It creates
+// the table if it does not exist.
 func WriteState[V ms.Value](t *testing.T, l *lab.Lab, family string, row []byte, v V) {
 	t.Helper()
 	o := l.Options()

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -79,8 +80,8 @@ func below(file, folder string) bool {
 	return file == folder || strings.HasPrefix(file, folder+"/")
 }
 
-// TestWords checks that package comments, doc comments of exported names, strings and
-// documents do not use wordy phrases, and no comment of plainComments uses the dialect.
+// TestWords checks that package comments, doc comments of exported names, strings, documents and
+// scripts do not use wordy phrases, and no comment of plainComments uses the dialect.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	read := map[string]bool{}
@@ -136,6 +137,15 @@ func TestWords(t *testing.T) {
 		}
 		if rel = filepath.ToSlash(rel); isPlain(rel) {
 			checkWords(t, rel, prose(readRepoFile(t, rel)))
+		}
+	}
+	scripts, err := filepath.Glob(filepath.Join(root, "control/console/static/*.js"))
+	if err != nil || len(scripts) == 0 {
+		t.Errorf("the scripts of the console are missing: %v", err)
+	}
+	for _, name := range scripts {
+		if rel := path.Join("control/console/static", filepath.Base(name)); path.Base(rel) != "codemirror.js" { // a bundle of others
+			checkWords(t, rel, readRepoFile(t, rel))
 		}
 	}
 	for _, folder := range plainSoFar {

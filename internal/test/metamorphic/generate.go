@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/model"
 )
 
-// The parts of operations: few names, so that operations meet, and bytes that codecs get
-// wrong.
+// The parts of operations: few names, so that operations affect each other, and bytes that are
+// difficult for codecs.
 var (
 	tables     = []string{tablePrefix + "t", tablePrefix + "t2", tablePrefix + "restored"}
 	families   = []string{"a", "b", "c", "sum", "min", "max", "hll"}
@@ -222,7 +222,7 @@ func (g *generator) viewMutations(n int) []engine.Mutation {
 			m = engine.Mutation{Kind: engine.DeleteFromRow}
 		case 1:
 			m = engine.Mutation{Kind: engine.DeleteFromFamily, Family: m.Family}
-		case 2, 3: // no range of a single version
+		case 2, 3: // not of a single version
 			m = engine.Mutation{Kind: engine.DeleteFromColumn, Family: m.Family, Qualifier: m.Qualifier, Start: pick(g, []int64{0, 1000}), End: pick(g, []int64{0, 3000})}
 		case 4, 5:
 			m = engine.Mutation{Kind: engine.AddToCell, Family: "sum", Qualifier: m.Qualifier, Timestamp: pick(g, timestamps[1:]), Input: g.rng.Int64() >> g.rng.IntN(64)}
@@ -232,8 +232,9 @@ func (g *generator) viewMutations(n int) []engine.Mutation {
 	return muts
 }
 
-// interrupted draws operations around the end of a store: numbers for nothing, or for soon
-// deleted data, and a reader that catches up and continues after the next write.
+// interrupted draws operations around the end of a store. Some take record numbers but write
+// nothing, or write data that is soon deleted. A reader then reads to the end of a journal, and
+// continues after the next write.
 func (g *generator) interrupted(k kind) op {
 	table := pick(g, tables)
 	set := func(keep time.Duration) op {
@@ -327,7 +328,8 @@ func (g *generator) family() string {
 	return pick(g, families)
 }
 
-// ordinaryFamily draws the name of a family without an aggregate, sometimes of any family.
+// ordinaryFamily draws the name of a family without an aggregate, and sometimes that of any
+// family.
 func (g *generator) ordinaryFamily() string {
 	if g.rng.IntN(50) == 0 {
 		return g.family()

@@ -54,8 +54,8 @@ func (s *modelStore) readJournal(o op, after uint64) string {
 	return b.String() + outcome(err)
 }
 
-// records reads the records of a journal: all, or up to limit without those of collections. It
-// rejects records that are out of order.
+// records reads the records of a journal: all of them, or up to limit without counting those of
+// garbage collections. It rejects records that are out of order.
 func (s *engineStore) records(table string, o engine.JournalOptions, from engine.JournalPosition, limit int) (recs []engine.JournalRecord, at engine.JournalPosition, err error) {
 	o.After = from.Number
 	r, err := s.db.ReadJournal(table, o)

@@ -92,11 +92,11 @@ type op struct {
 	backup    string
 	from      string // copyBackup
 	reason    engine.JournalReason
-	after, to int    // readJournal, readEnd: places of positions; 0 is the beginning, or unset
+	after, to int    // indexes of remembered positions; after 0 is the beginning, and to 0 remembers nothing
 	view      string // the id of a view of the table
 	subset    model.View
 	otherwise []engine.Mutation // checkView
-	limit     int               // readJournal: limit for records outside collections; 0 reads all
+	limit     int               // readJournal: limit without counting records of garbage collections; 0 reads all
 }
 
 // String returns the operation as readable text.

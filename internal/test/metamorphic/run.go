@@ -24,7 +24,8 @@ type store interface {
 // errTakenBack ends a catalog update without changes.
 var errTakenBack = errors.New("taken back")
 
-// updateAll runs the steps of a catalog update; an error reverts the answered steps.
+// updateAll runs the steps of a catalog update and returns their outcomes. If it returns an
+// error, the caller must revert the steps.
 func updateAll(o op, step func(op) error) (answer string, err error) {
 	for _, s := range o.steps {
 		err := step(s)
@@ -202,7 +203,8 @@ func (s *modelStore) update(fn func() error) error {
 	return nil
 }
 
-// backUp puts the resource that accompanies the effect of o on a backup.
+// backUp returns err, the result of o on a backup. If it is nil, backUp puts the resource that
+// accompanies o.
 func (s *modelStore) backUp(o op, err error) error {
 	if err == nil {
 		s.db.PutResource(backupResource(o), o.table)
@@ -214,7 +216,7 @@ func backupResource(o op) string { return "backup " + o.backup }
 
 // change runs a catalog change.
 func (s *modelStore) change(o op) error {
-	switch o.kind { //nolint:exhaustive // the others change no catalog
+	switch o.kind { //nolint:exhaustive // the others do not change the catalog
 	case createTable:
 		return s.db.CreateTable(o.def)
 	case deleteTable:
@@ -281,8 +283,7 @@ func (s *modelStore) visited(o op, cells []engine.Cell) []engine.Cell {
 	return out
 }
 
-// engineStore is an engine, opened again by the reopen operation if it has a
-// directory.
+// engineStore is an engine. The operations reopen and crash open it again if it has a directory.
 type engineStore struct {
 	db       *engine.DB
 	server   *emu.Server      // over db, for views
@@ -291,7 +292,7 @@ type engineStore struct {
 	clock    *clock.Clock
 
 	positions map[place]engine.JournalPosition
-	// whole has the beginnings of the terms with which tables were created.
+	// whole has the beginnings of the journals that began when their table was created.
 	whole  map[uint64]bool
 	folded int // number of folded records
 }
@@ -452,7 +453,7 @@ func (s *engineStore) run(ctx context.Context, o op) string {
 	return "unknown operation\n"
 }
 
-// update runs fn, and records the beginnings of the tables' terms.
+// update runs fn, and adds the beginnings of journals that fn collects to s.whole.
 func (s *engineStore) update(ctx context.Context, fn func(*engine.CatalogTx, map[uint64]bool) error) error {
 	begun := map[uint64]bool{}
 	err := s.db.UpdateCatalog(ctx, func(tx *engine.CatalogTx) error { return fn(tx, begun) })
@@ -465,7 +466,7 @@ func (s *engineStore) update(ctx context.Context, fn func(*engine.CatalogTx, map
 // change runs a catalog change.
 func change(tx *engine.CatalogTx, o op, begun map[uint64]bool) error {
 	var err error
-	switch o.kind { //nolint:exhaustive // the others change no catalog
+	switch o.kind { //nolint:exhaustive // the others do not change the catalog
 	case createTable:
 		var t *engine.Table
 		if t, err = tx.CreateTable(o.def); err == nil {

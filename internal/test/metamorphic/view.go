@@ -23,8 +23,8 @@ import (
 )
 
 // Authorized views belong to the server, which stores them among the engine's resources and
-// applies them to the engine's tables. So their operations run on a server over the engine
-// under test, and their writes meet backups, journals, crashes and snapshots like direct
+// applies them to the engine's tables. So their operations run on a server over the engine under
+// test, and their writes interact with backups, journals, crashes and snapshots like direct
 // writes.
 
 // takesNumbers is the server's metadata of a family that accumulates numbers, or numbers in
@@ -93,7 +93,7 @@ func rowsText(rows []model.Row) string {
 
 // runView runs an operation on a view.
 func (s *modelStore) runView(o op) string {
-	switch o.kind { //nolint:exhaustive // the others are of no view
+	switch o.kind { //nolint:exhaustive // the others do not concern views
 	case createView:
 		return viewOutcome(s.db.CreateView(o.table, o.view, o.subset))
 	case updateView:
@@ -123,7 +123,7 @@ func (s *engineStore) runView(ctx context.Context, o op) string {
 	conn := s.server.Conn()
 	admin, data := btapb.NewBigtableTableAdminClient(conn), btpb.NewBigtableClient(conn)
 	name := o.table + "/authorizedViews/" + o.view
-	switch o.kind { //nolint:exhaustive // the others are of no view
+	switch o.kind { //nolint:exhaustive // the others do not concern views
 	case createView:
 		_, err := admin.CreateAuthorizedView(ctx, &btapb.CreateAuthorizedViewRequest{Parent: o.table, AuthorizedViewId: o.view, AuthorizedView: definitionOf("", o.subset)})
 		return viewOutcome(err)

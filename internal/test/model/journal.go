@@ -39,7 +39,7 @@ type Record struct {
 	micros int64
 }
 
-// gap has the numbers after from up to to, which a Restore reverted.
+// gap has the numbers after `from`, up to and including `to`, which a Restore reverted.
 type gap struct{ from, to uint64 }
 
 // number takes the next number of a record and its time.
@@ -94,8 +94,9 @@ func (t *table) deletedWhole() []engine.Mutation {
 	return muts
 }
 
-// recordDeleted records the deletion of the cells of t with the given keys: by row, or as one
-// record per row that deletes all of it.
+// recordDeleted records the deletion of the cells of t with the given keys, in one record per
+// row. A record of a user's deletion deletes the whole row; one of a garbage collection deletes
+// only the cells.
 func (d *DB) recordDeleted(t *table, kind engine.JournalKind, keys map[key]bool) {
 	unit := int64(1000)
 	if t.micros {

@@ -28,8 +28,8 @@ type DB struct {
 	views     map[viewName]View
 	tableIDs  int // number of tables so far
 
-	last   uint64 // number of a record
-	micros int64  // of the last number
+	last   uint64 // last assigned record number
+	micros int64  // time of that number
 	gaps   []gap
 }
 
@@ -434,7 +434,7 @@ func accumulate(a engine.Aggregate, old string, stored bool, m engine.Mutation) 
 	return string(binary.BigEndian.AppendUint64(nil, uint64(n))), nil
 }
 
-// accumulateSketch acts like accumulate for sketches: each input goes through bytes.
+// accumulateSketch acts like accumulate, for sketches.
 func accumulateSketch(old string, stored bool, m engine.Mutation) (string, error) {
 	sketch := hllpp.New(hllpp.Int64)
 	if m.Value != nil {

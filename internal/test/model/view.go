@@ -47,7 +47,7 @@ func (v View) allows(m engine.Mutation) bool {
 	return v.holdsColumn(m.Family, m.Qualifier)
 }
 
-// viewName returns the name of a view of a table.
+// viewName identifies a view of a table.
 type viewName struct{ table, id string }
 
 // view returns a view of an existing table.

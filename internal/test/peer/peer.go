@@ -1,9 +1,9 @@
-// Package peer opens the Bigtables under the tests of the DynamoDB endpoint. It wraps Google's
-// bttest, so that tests can rely on it as a Bigtable.
+// Package peer opens the Bigtables that the tests of the DynamoDB endpoint use. For tests on
+// Google's bttest, it has server options that make bttest reliable.
 //
-// The wrapped server serves one call at a time, since reads of bttest share the list of a row's
-// columns with writes: a read can miss a cell or return it twice. Bigtable reads a row at one
-// moment.
+// A server with these options serves one call at a time, since reads of bttest share the list of
+// a row's columns with writes: a read can miss a cell or return it twice. Bigtable reads a row at
+// one moment.
 //
 // It does not collect garbage, because bttest uses the wall clock, and the cells of a test with a
 // frozen clock may have any age.

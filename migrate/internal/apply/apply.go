@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -26,8 +25,6 @@ type Writer struct {
 	Guarded bool
 	// Pace limits the rows per second.
 	Pace *pace.Pace
-	// Now is the time of position cells.
-	Now func() time.Time
 	// Refuse is called with each change that cannot be made. Its error ends Apply.
 	Refuse func(c Change, err error) error
 	// Left reports whether a former change of an item was refused, so that the item is older than
@@ -94,7 +91,7 @@ func Followable(m *layout.Mapping) error {
 // changed is a changed item with its layouts, before and now.
 type changed struct {
 	Change
-	key    string // JSON of Key
+	id     attr.ItemID
 	now    lens.Placed
 	back   attr.Item   // Now as the mapping returns it; nil: it does not exist
 	former []attr.Item // its possible former states
@@ -159,16 +156,16 @@ func (w *Writer) Apply(ctx context.Context, changes []Change) (Stats, error) {
 // prepare merges the changes of each item and lays them out. It refuses those that the mapping
 // cannot lay out.
 func (w *Writer) prepare(changes []Change, stats *Stats) (items []*changed, err error) {
-	byKey := make(map[string]*changed, len(changes))
+	byID := make(map[attr.ItemID]*changed, len(changes))
 	for _, c := range changes {
-		key := w.keyJSON(c.Key)
-		if item := byKey[key]; item != nil {
+		id := w.id(c.Key)
+		if item := byID[id]; item != nil {
 			item.merge(c)
 			item.merged = true
 			continue
 		}
-		item := &changed{Change: c, key: key}
-		byKey[key] = item
+		item := &changed{Change: c, id: id}
+		byID[id] = item
 		items = append(items, item)
 	}
 	laidOut := items[:0]
@@ -188,10 +185,7 @@ func (w *Writer) prepare(changes []Change, stats *Stats) (items []*changed, err 
 	return laidOut, nil
 }
 
-// keyJSON returns the canonical JSON of an item's key.
-func (w *Writer) keyJSON(item attr.Item) string {
-	return string(attr.AppendItemJSON(nil, w.Mapping.Key().KeyOf(item)))
-}
+func (w *Writer) id(item attr.Item) attr.ItemID { return w.Mapping.Key().ID(item) }
 
 // was returns the mapping of the stored items.
 func (w *Writer) was() *layout.Mapping {

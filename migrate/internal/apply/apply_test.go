@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -128,7 +127,7 @@ func (c *target) NewStream(ctx context.Context, desc *grpc.StreamDesc, method st
 func (c *target) writer(tb testing.TB, guarded bool) *apply.Writer {
 	tb.Helper()
 	return &apply.Writer{
-		B: table.NewBigtable(c, table.Options{}), Mapping: c.m, Guarded: guarded, Now: func() time.Time { return time.UnixMilli(1e12) },
+		B: table.NewBigtable(c, table.Options{}), Mapping: c.m, Guarded: guarded,
 		Refuse: func(c apply.Change, err error) error { return fmt.Errorf("refused %v: %w", c.Key, err) },
 	}
 }
@@ -413,7 +412,7 @@ func deliverAny(t *testing.T, to *target, r *rand.Rand, changes []apply.Change) 
 		kill, other, beside := r.IntN(20), r.IntN(10), draw()
 		to.hook = func() error {
 			if other--; other == 0 {
-				if _, err := (&apply.Writer{B: table.NewBigtable(to.ClientConnInterface, table.Options{}), Mapping: two.Mapping, Guarded: true, Now: two.Now, Refuse: two.Refuse}).Apply(t.Context(), beside); err != nil {
+				if _, err := (&apply.Writer{B: table.NewBigtable(to.ClientConnInterface, table.Options{}), Mapping: two.Mapping, Guarded: true, Refuse: two.Refuse}).Apply(t.Context(), beside); err != nil {
 					t.Error(err)
 				}
 			}

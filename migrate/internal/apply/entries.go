@@ -16,11 +16,11 @@ import (
 )
 
 // entry is a row of an index. It has the wanted cells, or none if it is only a former entry of
-// one of the items of these keys. distinct means that no other item has this row key.
+// one of the items of these ids. distinct means that no other item has this row key.
 type entry struct {
 	wanted   []layout.Cell
 	items    []*changed
-	keys     map[string]bool
+	ids      map[attr.ItemID]bool
 	distinct bool
 }
 
@@ -49,7 +49,9 @@ func (w *Writer) planPositioned(p *plan, item *changed) {
 	}
 	former := make([]attr.Item, len(item.former))
 	for i, image := range item.former {
-		former[i] = w.asStored(w.Mapping, image, item.Cells)
+		if mentions(indexes, image) { // else it has no entry, and is not laid out
+			former[i] = w.asStored(w.Mapping, image, item.Cells)
+		}
 	}
 	for _, x := range indexes {
 		now := w.entryOf(x, item.back, item.Cells)
@@ -76,8 +78,19 @@ func (w *Writer) planPositioned(p *plan, item *changed) {
 // entryWrite replaces the row of an index entry; without cells, it deletes the entry.
 func (w *Writer) entryWrite(item *changed, row []byte, cells []layout.Cell) write {
 	muts := btclient.AppendSets([]*btpb.Mutation{btclient.DeleteRow()}, cells)
-	stamp := btclient.SetCell(lens.FamilyPosition, nil, w.nowMicros(), item.stamp(cells == nil).value())
-	return write{items: []*changed{item}, row: row, written: int64(len(cells)), muts: append(muts, stamp)}
+	return write{items: []*changed{item}, row: row, written: int64(len(cells)), muts: append(muts, item.stamp(cells == nil).set(nil))}
+}
+
+// mentions reports whether an item has all key attributes of an index, of whatever type.
+func mentions(indexes []*secondary.Index, item attr.Item) bool {
+	return slices.ContainsFunc(indexes, func(x *secondary.Index) bool {
+		for _, k := range x.Def().Key.Attrs() {
+			if _, ok := item[k.Name]; !ok {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // entryOf lays out the entry of an item as it is stored; its Row is nil if it has none.
@@ -104,9 +117,9 @@ func (w *Writer) asStored(by *layout.Mapping, image attr.Item, micros int64) att
 
 // planPlain plans the writes of entries of changes without positions, from the rows as they are.
 func (w *Writer) planPlain(ctx context.Context, p *plan, items []*changed) error {
-	byKey := map[string]*changed{}
+	byID := map[attr.ItemID]*changed{}
 	for _, item := range items {
-		byKey[item.key] = item
+		byID[item.id] = item
 	}
 	tables := w.entries(items)
 	for _, table := range slices.Sorted(maps.Keys(tables)) {
@@ -124,10 +137,10 @@ func (w *Writer) planPlain(ctx context.Context, p *plan, items []*changed) error
 			former := e.distinct
 			if !former {
 				found, err := x.Items(row)
-				former = slices.ContainsFunc(found, func(item attr.Item) bool { return e.keys[w.keyJSON(item)] })
+				former = slices.ContainsFunc(found, func(item attr.Item) bool { return e.ids[w.id(item)] })
 				if err == nil && !former && len(row.Cells) > 0 { // only its cells identify the owner
 					if len(found) > 0 {
-						other := byKey[w.keyJSON(found[0])]
+						other := byID[w.id(found[0])]
 						stays, err := w.stays(ctx, x, row.Key, found[0])
 						if stays || err != nil || other != nil && other.unread != nil {
 							return err
@@ -136,8 +149,8 @@ func (w *Writer) planPlain(ctx context.Context, p *plan, items []*changed) error
 					err = errEntryOfNone
 				}
 				if err != nil {
-					for key := range e.keys {
-						byKey[key].left(row, table, err)
+					for id := range e.ids {
+						byID[id].left(row, table, err)
 					}
 					return nil
 				}
@@ -193,7 +206,7 @@ func (w *Writer) entries(items []*changed) map[string]map[string]*entry {
 		}
 		e := tables[table][string(placed.Row)]
 		if e == nil {
-			e = &entry{keys: map[string]bool{}, distinct: x.Distinct() && w.was() == w.Mapping}
+			e = &entry{ids: map[attr.ItemID]bool{}, distinct: x.Distinct() && w.was() == w.Mapping}
 			tables[table][string(placed.Row)] = e
 		}
 		e.items = append(e.items, item)
@@ -209,7 +222,7 @@ func (w *Writer) entries(items []*changed) map[string]map[string]*entry {
 			image = w.asStored(w.was(), image, item.Cells)
 			for _, x := range w.was().Indexes() {
 				if e, _ := at(x, item, image); e != nil {
-					e.keys[item.key] = true
+					e.ids[item.id] = true
 				}
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -52,19 +53,27 @@ func (w *Writer) plan(ctx context.Context, items []*changed) (*plan, error) {
 	p := &plan{items: items, removals: map[string][]write{}, puts: map[string][]write{}}
 	rows := map[string][]place{} // to read
 	for _, item := range items {
-		item.former, item.unread, item.newer, item.stands = slices.Clone(item.Was), nil, false, false
+		item.former, item.unread, item.newer, item.stands = slices.Clip(item.Was), nil, false, false
 		mappings := slices.Compact([]*layout.Mapping{w.Mapping, w.was()})
 		if item.positioned() {
 			mappings = mappings[:1]
 		}
 		for _, by := range mappings {
-			at, err := by.Locate(item.Key)
-			if err != nil || at.Derived { // it has no cells
+			at := item.now.Location
+			if item.Now == nil || by != w.Mapping {
+				var err error
+				if at, err = by.Locate(item.Key); err != nil {
+					continue // it has no cells
+				}
+			}
+			if at.Derived { // neither
 				continue
 			}
-			if gone, ok := exactly(at); ok && item.Complete && item.positioned() {
-				p.base = append(p.base, w.blind(item, at, gone))
-				continue
+			if item.Complete && item.positioned() {
+				if x, ok := blind(item, at); ok {
+					p.base = append(p.base, x)
+					continue
+				}
 			}
 			rows[string(at.Row)] = append(rows[string(at.Row)], place{item, by, at})
 		}
@@ -75,38 +84,28 @@ func (w *Writer) plan(ctx context.Context, items []*changed) (*plan, error) {
 	return p, w.planEntries(ctx, p)
 }
 
-// exactly returns the deletions of all cells that an item can have, if they follow from its place
-// alone.
-func exactly(at lens.Location) (gone []*btpb.Mutation, ok bool) {
+// blind returns the write of an item without a read; ok is false if the deletions of all cells that it can
+// have do not follow from its place alone.
+func blind(item *changed, at lens.Location) (x write, ok bool) {
+	muts := make([]*btpb.Mutation, 0, len(at.Own)+len(item.now.Cells)+1)
 	for _, e := range at.Own {
 		switch {
 		case e.Prefix && len(e.Qualifier) == 0 && e.MinTime == 0 && e.MaxTime == 0:
-			gone = append(gone, btclient.DeleteFamily(e.Family))
+			muts = append(muts, btclient.DeleteFamily(e.Family))
 		case e.Prefix:
-			return nil, false
+			return x, false
 		default:
-			gone = append(gone, btclient.DeleteColumn(e.Family, e.Qualifier, e.MinTime, e.MaxTime))
+			muts = append(muts, btclient.DeleteColumn(e.Family, e.Qualifier, e.MinTime, e.MaxTime))
 		}
 	}
-	return gone, true
+	muts = append(btclient.AppendSets(muts, item.now.Cells), item.stamp(item.Now == nil).set(item.id[:]))
+	return write{items: []*changed{item}, row: at.Row, written: int64(len(item.now.Cells)), qualifier: item.id[:], muts: muts}, true
 }
-
-// blind writes an item without a read.
-func (w *Writer) blind(item *changed, at lens.Location, gone []*btpb.Mutation) write {
-	id := w.Mapping.Key().ID(item.Key)
-	muts := btclient.AppendSets(gone, item.now.Cells)
-	return write{
-		items: []*changed{item}, row: at.Row, written: int64(len(item.now.Cells)), qualifier: id[:],
-		muts: append(muts, setStamp(id[:], item.stamp(item.Now == nil), w.nowMicros())...),
-	}
-}
-
-func (w *Writer) nowMicros() int64 { return w.Now().UnixMilli() * 1000 }
 
 // left records that a row of the item cannot be read.
 func (item *changed) left(row layout.Row, table string, err error) {
 	if item.unread == nil {
-		item.unread = source.Damaged(source.MappingRefused, item.At, err, "the mapping cannot read row %q of table %s, so the change of item %s cannot be made there", row.Key, table, item.key)
+		item.unread = source.Damaged(source.MappingRefused, item.At, err, "the mapping cannot read row %q of table %s, so the change of item %s cannot be made there", row.Key, table, attr.AppendItemJSON(nil, item.Key))
 	}
 }
 
@@ -154,8 +153,8 @@ func (w *Writer) ownCells(keys []string, rows map[string][]place) (n int, filter
 		var of []*btpb.RowFilter
 		more := 0
 		for _, at := range rows[keys[n]] {
-			id := w.Mapping.Key().ID(at.item.Key)
-			of = append(of, btclient.OfColumn(lens.FamilyPosition, id[:]))
+			id := at.item.id[:]
+			of = append(of, btclient.OfColumn(lens.FamilyPosition, id))
 			more += len(id)
 			for _, e := range at.Own {
 				f, bytes := table.OfExtent(e)
@@ -184,15 +183,15 @@ func (w *Writer) planRow(p *plan, row, stamps layout.Row, places []place) {
 			plain = append(plain, at)
 			continue
 		}
-		id := w.Mapping.Key().ID(at.item.Key)
-		seen := stampIn(stamps, id[:])
+		id := at.item.id[:]
+		seen := stampIn(stamps, id)
 		if seen != nil && w.Guarded {
 			order := bytes.Compare(seen[:min(len(seen), positionBytes)], at.item.Position.prefix())
 			at.item.newer, at.item.stands = order > 0, order == 0
 		}
 		for _, own := range w.obsolete(row, []place{at}) {
-			own.qualifier, own.seen, own.read = id[:], seen, true
-			own.muts = append(own.muts, setStamp(id[:], at.item.stamp(at.item.Now == nil), w.nowMicros())...)
+			own.qualifier, own.seen, own.read = id, seen, true
+			own.muts = append(own.muts, at.item.stamp(at.item.Now == nil).set(id))
 			p.base = append(p.base, own)
 		}
 	}

@@ -52,6 +52,9 @@ const (
 	orderedBytes   = 2 + 20 // what [Position.Append] writes
 	positionBytes  = 1 + orderedBytes
 	valueBytes     = positionBytes + 1 + 8
+	// stampMicros is the time of all position cells, so that each replaces the former one: the clocks of
+	// two processes can differ, and a deletion would cost as much as a cell.
+	stampMicros = 0
 )
 
 // Stamp is the content of a position cell.
@@ -77,7 +80,9 @@ func PositionOf(text []byte) (p Position) {
 }
 
 // prefix returns the beginning of the values of a position.
-func (p Position) prefix() []byte { return p.Append([]byte{positionFormat}) }
+func (p Position) prefix() []byte {
+	return p.Append(append(make([]byte, 0, valueBytes), positionFormat))
+}
 
 // value returns the value of a position cell.
 func (s Stamp) value() []byte {
@@ -116,17 +121,13 @@ func stampIn(row layout.Row, qualifier []byte) []byte {
 	return nil
 }
 
-// setStamp returns the mutations that write a position cell. The former one is deleted, since its
-// time may be later by another clock.
-func setStamp(qualifier []byte, s Stamp, nowMicros int64) []*btpb.Mutation {
-	return []*btpb.Mutation{
-		btclient.DeleteColumn(lens.FamilyPosition, qualifier, 0, 0),
-		btclient.SetCell(lens.FamilyPosition, qualifier, nowMicros, s.value()),
-	}
+// set returns the mutation that writes a position cell.
+func (s Stamp) set(qualifier []byte) *btpb.Mutation {
+	return btclient.SetCell(lens.FamilyPosition, qualifier, stampMicros, s.value())
 }
 
 // reached returns the filter that matches a row whose position cell is at p or later. A column of
-// positions has one cell; see setStamp.
+// positions has one cell; see stampMicros.
 func reached(qualifier []byte, p Position) *btpb.RowFilter {
 	return btclient.Chain(btclient.OfColumn(lens.FamilyPosition, qualifier), btclient.OfValues(p.prefix(), nil))
 }

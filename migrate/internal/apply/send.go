@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -170,7 +171,7 @@ func (w *Writer) sendGuarded(ctx context.Context, p *plan, stats *Stats) (again 
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	next := make(chan *changed)
-	for range min(maxCalls, len(p.items)) { // which keep their stacks from one change to the next
+	add := func() { // a worker keeps its stack from one change to the next
 		group.Go(func() error {
 			for item := range next {
 				s, done := of[item], Stats{}
@@ -193,19 +194,39 @@ func (w *Writer) sendGuarded(ctx context.Context, p *plan, stats *Stats) (again 
 			return nil
 		})
 	}
-	fed := w.feed(ctx, p.items, next)
+	fed := w.feed(ctx, p.items, next, add)
 	if err = group.Wait(); err == nil {
 		err = fed
 	}
 	return again, err
 }
 
-// feed sends items at the pace of the writer.
-func (w *Writer) feed(ctx context.Context, items []*changed, next chan<- *changed) error {
+// feed sends items at the pace of the writer. It adds a worker if all others wait for the target, so that a near
+// target needs few stacks.
+func (w *Writer) feed(ctx context.Context, items []*changed, next chan<- *changed, add func()) error {
 	defer close(next)
+	offer := func(item *changed) bool {
+		select {
+		case next <- item:
+			return true
+		default:
+			return false
+		}
+	}
+	workers := 0
 	for _, item := range items {
 		if err := w.Pace.Wait(ctx, 1); err != nil {
 			return err
+		}
+		if offer(item) {
+			continue
+		}
+		if runtime.Gosched(); offer(item) {
+			continue
+		}
+		if workers < maxCalls {
+			workers++
+			add()
 		}
 		select {
 		case next <- item:

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
@@ -54,28 +53,22 @@ func compareFamiliesOf(ctx context.Context, b *table.Bigtable, r *report.Report,
 	judged := slices.Clone(declared)
 	var unjudged []string
 	err = r.Check(FamiliesCheck, id, func() (string, error) {
-		for i, want := range declared {
+		for _, x := range table.FamilyChanges(families, declared) {
+			want := x.Family
 			f := tl.Owned(report.Failure{Kind: report.FamilyDiffers, Table: id, Column: want.Name, Want: "gc " + want.GC.String()}, table.Owner{})
 			if tl.Index == nil {
 				f.Mapping = tl.J.Mapping.FamilyPosition(want.Name)
 			}
-			have, ok := families[want.Name]
-			if !ok && want.Name == lens.FamilyTypes && !exceptions(tl) {
+			switch {
+			case x.Missing && want.Name == lens.FamilyTypes && !exceptions(tl):
 				continue // it is for exceptions, and the table may have none
-			}
-			if !ok {
+			case x.Missing:
 				f.Got = "no such family"
-				r.Fail(f)
-				continue
-			}
-			got, plain := btclient.GCOf(have)
-			if plain && got == want.GC {
-				continue
-			}
-			judged[i].GC, f.Got = got, "gc "+got.String()
-			if !plain {
+			case x.Plain:
+				judged[x.At].GC, f.Got = x.Has, "gc "+x.Has.String()
+			default:
+				judged[x.At].GC, f.Got = x.Has, fmt.Sprintf("gc {%v}", families[want.Name])
 				unjudged = append(unjudged, want.Name)
-				f.Got = fmt.Sprintf("gc {%v}", have)
 			}
 			r.Fail(f)
 		}

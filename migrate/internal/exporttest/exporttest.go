@@ -49,7 +49,7 @@ func sum64(data []byte) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// Dir is the folder of the full export within its bucket.
+// Dir is the folder of the full export; its first element is the bucket.
 const Dir = "bucket/pre/AWSDynamoDB/01716790307109-5f9d6aaa"
 
 // New builds a full export to S3 in the layout of the service. Each slice of lines

@@ -90,6 +90,7 @@ const (
 	leaseReserve = 2 * time.Second // before its end, nothing is written
 	checkEvery   = time.Minute     // the tables of the target
 	saveEvery    = time.Second
+	lookEvery    = saveEvery / 4 // for an event between two checkpoints
 	orderedLag   = time.Minute
 	leaseWait    = 250 * time.Millisecond
 	// defaultGiveUp is how long the target may be unavailable.
@@ -289,13 +290,14 @@ func (f *follower) tick(ctx context.Context, since time.Time) error {
 	if f.Tip {
 		passed = f.source.Tip()
 	}
+	over := func() bool { return passed() || !f.Until.IsZero() && !f.source.Status().watermark.Before(f.Until) }
 	for {
-		if err := f.Sleep(ctx, saveEvery); err != nil {
+		if err := f.due(ctx, func() bool { return over() || f.caughtUp(since) }); err != nil {
 			return err
 		}
 		f.throttle()
 		// The end is looked for first, so that the phase and the last checkpoint cover it.
-		ended := passed() || !f.Until.IsZero() && !f.source.Status().watermark.Before(f.Until)
+		ended := over()
 		err := f.renew(ctx, since)
 		if err == nil {
 			err = f.save(ctx)
@@ -311,6 +313,23 @@ func (f *follower) tick(ctx context.Context, since time.Time) error {
 			return errDone
 		}
 	}
+}
+
+// due waits for the time of the next checkpoint, or for an event that cannot wait so long: a person waits
+// for the end of a run, or for its phase.
+func (f *follower) due(ctx context.Context, event func() bool) error {
+	step := lookEvery
+	f.mu.Lock()
+	if endless := !f.Tip && f.Until.IsZero(); f.following && endless || !f.failing.IsZero() {
+		step = saveEvery
+	}
+	f.mu.Unlock()
+	for spent := time.Duration(0); spent < saveEvery && (spent == 0 || !event()); spent += step {
+		if err := f.Sleep(ctx, step); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // throttle asks for the wanted rows a second.
@@ -367,7 +386,7 @@ func (f *follower) applySome(ctx context.Context, left time.Duration, records []
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	w := apply.Writer{
-		B: f.rows, Mapping: f.Mapping, Pace: f.Table.Pace, Now: f.Now, Guarded: f.Mode == Guarded || f.Mode != Ordered && lag < orderedLag || f.unordered != "",
+		B: f.rows, Mapping: f.Mapping, Pace: f.Table.Pace, Guarded: f.Mode == Guarded || f.Mode != Ordered && lag < orderedLag || f.unordered != "",
 	}
 	refused := map[attr.ItemID]bool{}
 	var refusing sync.Mutex

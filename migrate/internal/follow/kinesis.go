@@ -9,8 +9,12 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/stream"
 )
 
-// ruleNewest names the rule of the watermark: it is the time of the newest record less an allowance.
-const ruleNewest = "newest"
+// The rules of the watermark: it is the time of the newest record, or that up to which the delivery is complete,
+// less an allowance.
+const (
+	ruleNewest    = "newest"
+	ruleDelivered = "delivered"
+)
 
 // kinesisChanges are the changes of a Kinesis data stream.
 type kinesisChanges struct {
@@ -28,8 +32,11 @@ func (f *follower) openKinesis(from start) (changeSource, error) {
 	if f.Items != nil {
 		items := stream.NewItems(f.Items, stream.Options{Table: o.Table, Now: f.Now, Sleep: f.Sleep, Jitter: f.Jitter, GiveUp: f.GiveUp})
 		o.Fetch = func(ctx context.Context, key attr.Item) (attr.Item, error) {
-			item, _, err := items.Get(ctx, key)
-			return item, err
+			all, _, err := items.Get(ctx, key)
+			if err != nil {
+				return nil, err
+			}
+			return all[0], nil
 		}
 	}
 	s := kinesisChanges{f: f, epoch: from.epoch}
@@ -78,5 +85,9 @@ func (s kinesisChanges) Checkpoint() ms.Checkpoint {
 // Status implements changeSource.
 func (s kinesisChanges) Status() sourceStatus {
 	of := s.Folder.Status()
-	return sourceStatus{now: s.f.Now(), watermark: of.Watermark, rule: ruleNewest, late: of.Late}
+	to := sourceStatus{now: s.f.Now(), watermark: of.Watermark, rule: ruleNewest, late: of.Late}
+	if of.Delivered {
+		to.rule = ruleDelivered
+	}
+	return to
 }

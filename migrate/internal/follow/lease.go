@@ -14,17 +14,18 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/migrate/internal/apply"
 	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// awaitLease waits until no other process holds the lease, as after a crash of its owner. It returns what
-// it saw of the lease. An owner that renews it meanwhile is a [*ms.HeldError]. Without a sleep, any owner is.
+// awaitLease waits until no other process holds the lease, as after a crash of its owner, and returns
+// what it saw of the lease. It returns a [*ms.HeldError] if the owner renews the lease meanwhile or,
+// if sleep is nil, as soon as any other process holds it.
 func awaitLease(ctx context.Context, store statetable.Store, sleep func(context.Context, time.Duration) error, warn func(format string, args ...any)) (*ms.Sighting, error) {
 	seen := &ms.Sighting{}
 	for said := false; ; said = true {
@@ -47,8 +48,8 @@ func awaitLease(ctx context.Context, store statetable.Store, sleep func(context.
 	}
 }
 
-// begin takes the lease, makes the tables, and lets endpoints refuse writes. It reports whether it took
-// the lease.
+// begin takes the lease, creates the tables, and marks the target so that DynamoDB endpoints refuse
+// writes to it. began reports whether it took the lease.
 func (f *follower) begin(ctx context.Context, since time.Time, seen *ms.Sighting) (began bool, err error) {
 	if err := f.store.Make(ctx); err != nil {
 		return false, err
@@ -185,14 +186,12 @@ func (f *follower) watch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, want := range families {
-			rule, there := have[want.Name]
-			if !there {
-				return f.refused(source.MappingRefused, "family %s of Bigtable table %s was deleted while it was followed: load an export again, into another instance, and follow it there", want.Name, id)
+		if changes := table.FamilyChanges(have, families); len(changes) > 0 {
+			x := changes[0]
+			if x.Missing {
+				return f.refused(source.MappingRefused, "family %s of Bigtable table %s was deleted while it was followed: load an export again, into another instance, and follow it there", x.Name, id)
 			}
-			if got, plain := btclient.GCOf(rule); !plain || got != want.GC {
-				return f.refused(source.MappingRefused, "the garbage-collection rule of family %s of Bigtable table %s was changed to {%v} while it was followed, but the mapping declares {%s}: set that rule, follow again, then find lost cells by a complete verification (tabletop migrate verify --live --consistent)", want.Name, id, rule, want.GC)
-			}
+			return f.refused(source.MappingRefused, "the garbage-collection rule of family %s of Bigtable table %s was changed to {%v} while it was followed, but the mapping declares {%s}: set that rule, follow again, then find lost cells by a complete verification (tabletop migrate verify --live --consistent)", x.Name, id, have[x.Name], x.GC)
 		}
 	}
 	notes, err := f.B.SchemaOf(ctx, f.store.Table)
@@ -226,13 +225,19 @@ func (f *follower) tolerates(err error) bool {
 	return f.Now().Sub(f.failing) < cmp.Or(f.GiveUp, defaultGiveUp)
 }
 
+// caughtUp reports whether the source was caught up with, and the phase does not say so yet.
+func (f *follower) caughtUp(since time.Time) bool {
+	watermark := f.source.Status().watermark
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.following && watermark.After(since) && watermark.After(f.reached)
+}
+
 // renew renews the lease, changes the phase when the source was caught up with, and reads the
 // generation of changed keys.
 func (f *follower) renew(ctx context.Context, since time.Time) error {
-	now := f.Now()
+	now, caughtUp := f.Now(), f.caughtUp(since)
 	f.mu.Lock()
-	watermark := f.source.Status().watermark
-	caughtUp := !f.following && watermark.After(since) && watermark.After(f.reached)
 	early := f.lease.Sub(now) > ms.LeaseTime-renewEvery
 	f.mu.Unlock()
 	if early && !caughtUp { // a verification waits until the follower knows its generation

@@ -18,6 +18,7 @@
 // # The watermark
 //
 // The watermark is the time of the newest record less the allowance: no record is assumed to be
-// delivered later than that. It moves when all files were read to their ends. A record before the
+// delivered later than that. It moves when all files were read to their ends. In a quiet table only
+// [DeliveredFile] moves it: no silence proves that the delivery works. A record before the
 // watermark is applied like others, and counted: [Status.Late].
 package kinesis

@@ -2,6 +2,7 @@ package kinesis
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"maps"
 	"os"
@@ -86,8 +87,14 @@ type Folded struct {
 // Status is the state of a running Folder.
 type Status struct {
 	Watermark time.Time // the zero time if unknown
+	Delivered bool      // it follows from [DeliveredFile], not from a record
 	Late      int64     // records that came after the watermark had passed them
 }
+
+// DeliveredFile is a file in the folder with a time as RFC 3339 has it, and a newline. The program that appends the
+// records may write it: it states that the files have all records that the stream had at that time. So the
+// watermark of a quiet table moves without a record.
+const DeliveredFile = "_delivered"
 
 // file is a file that may still grow.
 type file struct {
@@ -157,6 +164,10 @@ func (f *Folder) Run(ctx context.Context, apply func(context.Context, []Record) 
 
 // pass reads all files up to their current ends. It reports whether it found records of the table.
 func (f *Folder) pass(ctx context.Context, apply func(context.Context, []Record) error) (found bool, err error) {
+	delivered, err := f.delivered() // before the files: its records are in them
+	if err != nil {
+		return false, err
+	}
 	files, err := f.look()
 	if err != nil {
 		return false, err
@@ -179,12 +190,16 @@ func (f *Folder) pass(ctx context.Context, apply func(context.Context, []Record)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if newest := f.newest; !newest.IsZero() {
+	newest, stated := f.newest, delivered.After(f.newest)
+	if stated {
+		newest = delivered
+	}
+	if !newest.IsZero() {
 		if now := f.o.Now(); newest.After(now) { // a wrong clock
 			newest = now.UTC()
 		}
 		if w := newest.Add(-f.o.Allowance); w.After(f.status.Watermark) {
-			f.status.Watermark = w
+			f.status.Watermark, f.status.Delivered = w, stated
 		}
 	}
 	f.fold(files)
@@ -218,6 +233,26 @@ func (f *Folder) rest(ctx context.Context, apply func(context.Context, []Record)
 	defer f.mu.Unlock()
 	f.open = f.ties.open
 	return nil
+}
+
+// delivered returns the time in [DeliveredFile]; the zero time if there is no file, or if it is being written.
+func (f *Folder) delivered() (time.Time, error) {
+	text, err := fs.ReadFile(f.fsys, DeliveredFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, source.Damaged(source.Unrecognized, f.at(DeliveredFile, 0), err, "the file cannot be read")
+	}
+	line, whole := strings.CutSuffix(string(text), "\n")
+	if !whole {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, strings.TrimSpace(line))
+	if err != nil {
+		return time.Time{}, source.Damaged(source.Unrecognized, f.at(DeliveredFile, 1), err, "expected a time such as 2026-11-29T12:00:00Z, up to which all records are in the folder")
+	}
+	return at.UTC(), nil
 }
 
 // at returns a position for messages.
@@ -340,13 +375,20 @@ func (f *Folder) Status() Status {
 	return f.status
 }
 
-// Tip returns a function that reports whether all records are applied that are in the folder now.
+// Tip returns a function that reports whether all records are applied that are in the folder now. With
+// [DeliveredFile], the watermark must also have passed this moment: later records may be of earlier changes.
 func (f *Folder) Tip() (passed func() bool) {
 	f.mu.Lock()
 	f.tip = true
 	folded := f.folded
 	f.mu.Unlock()
-	ends, err := f.list(folded) // Run finds an error too, and ends
+	var now time.Time
+	delivered, err := f.delivered() // Run finds an error too, and ends
+	if !delivered.IsZero() {
+		now = f.o.Now()
+	}
+	ends, failed := f.list(folded)
+	err = errors.Join(err, failed)
 	return func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -358,6 +400,6 @@ func (f *Folder) Tip() (passed func() bool) {
 				return false
 			}
 		}
-		return err == nil && f.begun && f.open == 0
+		return err == nil && f.begun && f.open == 0 && !f.status.Watermark.Before(now)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -386,6 +387,87 @@ func TestFolder_Late(t *testing.T) {
 	if w := m.drain(t, early).Status().Watermark; !w.Equal(base.Add(10 * time.Second)) {
 		t.Errorf("a record of the future moves the watermark to %s", w)
 	}
+}
+
+// The watermark of a quiet table follows the time in [DeliveredFile], and the tip waits for it.
+func TestFolder_Delivered(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "f", record(base, "a", 0, 1))
+	write(t, dir, DeliveredFile, base.Format(time.RFC3339)+"\n")
+	m := newModel(nil)
+	o := m.options(dir, 0)
+	now := base.Add(20 * time.Second)
+	o.Now = func() time.Time { return now }
+	f, err := Open(o)
+	must(t, err)
+	passed, polls := f.Tip(), 0
+	f.o.Sleep = func(context.Context, time.Duration) error {
+		at, text := base.Add(time.Duration(polls)*10*time.Second), "\n"
+		if polls++; polls == 2 {
+			text = "" // it is being written
+		}
+		now = at.Add(10 * time.Second)
+		if passed() {
+			return errEnd
+		}
+		// A record that is appended before the time is applied before the watermark passes it.
+		appendTo(t, dir, "f", record(at.Add(-5*time.Second), fmt.Sprint("late", polls), 0, 1))
+		write(t, dir, DeliveredFile, at.Format(time.RFC3339Nano)+text)
+		return nil
+	}
+	if err := f.Run(t.Context(), m.apply); !errors.Is(err, errEnd) {
+		t.Fatal(err)
+	}
+	// The tip of 20 s needs the time of 30 s, which the fourth wait writes.
+	if s := f.Status(); !s.Watermark.Equal(base.Add(20*time.Second)) || !s.Delivered || s.Late != 0 || polls != 5 {
+		t.Errorf("after %d polls the status is %+v", polls, s)
+	}
+	m.wants(t, map[string]int{"a": 1, "late4": 1})
+	c := f.Checkpoint()
+	o.Checkpoint, o.Now = &c, func() time.Time { return base.Add(time.Hour) }
+	write(t, dir, DeliveredFile, "yesterday\n")
+	again, err := Open(o)
+	must(t, err)
+	if err := again.Run(t.Context(), m.apply); err == nil || !strings.Contains(err.Error(), "expected a time such as 2026-11-29T12:00:00Z") {
+		t.Errorf("a damaged time: %v", err)
+	}
+}
+
+// The time in [DeliveredFile] is read before the files: what a program appends in between, and the time that it then
+// writes, count in the next pass.
+func TestFolder_DeliveredBetween(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "f", record(base, "a", 0, 1))
+	write(t, dir, "g", record(base, "b", 0, 1))
+	m := newModel(nil)
+	o := m.options(dir, 0)
+	f, err := Open(o)
+	must(t, err)
+	f.fsys = opened{f.fsys, func() {
+		appendTo(t, dir, "f", record(base.Add(time.Minute), "a", 1, 2))
+		write(t, dir, DeliveredFile, base.Add(2*time.Minute).Format(time.RFC3339)+"\n")
+	}}
+	if err := f.Run(t.Context(), m.apply); !errors.Is(err, errEnd) {
+		t.Fatal(err)
+	}
+	if s := f.Status(); s.Watermark.After(base) || m.states["a"].n != "1" {
+		t.Errorf("the status is %+v, and item a %q", s, m.states["a"].n)
+	}
+}
+
+// opened is a file system that calls once when the file g is opened.
+type opened struct {
+	fs.FS
+	once func()
+}
+
+func (o opened) Open(name string) (fs.File, error) {
+	if name == "g" {
+		o.once()
+	}
+	return o.FS.Open(name)
 }
 
 // A line without its newline is waited for, also at the tip, unless it is complete.

@@ -182,9 +182,9 @@ func (j *job) otherTime(ctx context.Context) (warning string, err error) {
 	case j.Micros < table.Micros(at):
 		noTime := ""
 		if ends.IsZero() {
-			noTime = ", which has no time,"
+			noTime = ", which has no time"
 		}
-		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s was loaded with cells at %s, and the source%s would write older cells, at %s, which reads would not return: set a time in the mapping that is not earlier (timestamps.default), or load into another table",
+		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s has cells at %s from an earlier load, and reads would not return the older cells of the source%s, at %s: set timestamps.default in the mapping to the first of these times or later, or load into another table",
 			target, at.Format(time.RFC3339Nano), noTime, own)
 	}
 	what := fmt.Sprintf("Bigtable table %s was loaded from other items of a source that also has no time: the items of both sources would mix, and deleted attributes and index entries would stay", target)

@@ -17,6 +17,18 @@ func spans(cuts [][]byte) []layout.Span {
 	return all
 }
 
+// EvenCuts returns the keys, of ascending ones, that divide a table into n ranges with about as many of the keys, or
+// into fewer.
+func EvenCuts(keys [][]byte, n int) [][]byte {
+	cuts := [][]byte{}
+	for i := 1; i < n && len(keys) > 0; i++ {
+		if key := keys[i*len(keys)/n]; len(cuts) == 0 || bytes.Compare(key, cuts[len(cuts)-1]) > 0 {
+			cuts = append(cuts, key)
+		}
+	}
+	return cuts
+}
+
 // InSpan reports whether a key is in a span.
 func InSpan(s layout.Span, key []byte) bool {
 	return bytes.Compare(key, s.Start) >= 0 && (len(s.End) == 0 || bytes.Compare(key, s.End) < 0)

@@ -107,8 +107,8 @@ func (x *export) Scan(ctx context.Context, _, _ int, _ bool) iter.Seq2[stream.Pa
 }
 
 // Get implements [Source]: a key that no rule takes is not in the export.
-func (*export) Get(context.Context, attr.Item) (attr.Item, time.Time, error) {
-	return nil, time.Time{}, nil
+func (*export) Get(_ context.Context, keys ...attr.Item) ([]attr.Item, time.Time, error) {
+	return make([]attr.Item, len(keys)), time.Time{}, nil
 }
 
 // newer excuses the differences of an item that changed after the export.

@@ -180,19 +180,12 @@ func (v *verification) runPart(ctx context.Context) (done parts.Table, err error
 // split divides the tables at the keys at which the Bigtable splits them.
 func (v *verification) split(ctx context.Context) (ms.Split, error) {
 	s := ms.Split{Cuts: map[string][][]byte{}, At: v.o.Now()}
-	n := v.part.Of
 	for _, id := range v.j.Targets() {
 		keys, _, err := v.b.SampleKeys(ctx, id)
 		if err != nil && status.Code(err) != codes.NotFound { // the comparison of entries reports a missing table
 			return s, err
 		}
-		s.Cuts[id] = [][]byte{}
-		for i := 1; i < n && len(keys) > 0; i++ {
-			key := keys[min(i*len(keys)/n, len(keys)-1)]
-			if cuts := s.Cuts[id]; len(cuts) == 0 || bytes.Compare(key, cuts[len(cuts)-1]) > 0 {
-				s.Cuts[id] = append(cuts, key)
-			}
-		}
+		s.Cuts[id] = parts.EvenCuts(keys, v.part.Of)
 	}
 	return s, nil
 }
@@ -344,13 +337,13 @@ func (v *verification) finishParts(ctx context.Context, folder parts.Folder, don
 	if err == nil && differing > 0 {
 		err = v.all(ctx)
 	}
-	if err == nil && v.followed && v.last.After(last) {
-		err = v.mark.await(ctx, v.last)
-	}
 	if err != nil {
 		return "", err
 	}
-	v.live.To, v.live.Rule = v.mark.last.Watermark, v.mark.last.Progress.Rule
+	if v.last.Before(last) {
+		v.last = last
+	}
+	v.ends()
 	different := v.o.Report.AllDifferences() - before
 	for _, c := range v.o.Report.Checks { // also in the parts
 		if c.Table == v.store.Table {

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -32,7 +35,8 @@ type suspect struct {
 	first    []byte // the position before the wait
 }
 
-// sides has the calls of the settle rule. Each concerns a few suspects.
+// sides has the calls of the settle rule. Each concerns a few suspects. Several calls of target, source and judge
+// may run at once, for different suspects.
 type sides interface {
 	// target reads row and position of each suspect, at one moment.
 	target(ctx context.Context, some []*suspect) error
@@ -52,8 +56,12 @@ type sides interface {
 	unsettled(*suspect)
 }
 
-// chunk is the number of suspects whose items are in memory.
-const chunk = 100
+// chunk is the number of suspects that are read together, and chunksAtOnce that of such groups at once: while the
+// target answers for one, the source answers for another.
+const (
+	chunk        = 100
+	chunksAtOnce = 4
+)
 
 // settle judges suspects in at most the given number of rounds.
 func settle(ctx context.Context, s sides, open []*suspect, rounds int) error {
@@ -94,27 +102,43 @@ func round(ctx context.Context, s sides, open []*suspect) (moved []*suspect, err
 
 // readBoth reads both sides, and returns the suspects that differ, with the time of the source.
 func readBoth(ctx context.Context, s sides, open []*suspect) (differing []*suspect, last time.Time, err error) {
-	for some := range slices.Chunk(open, chunk) {
+	var mu sync.Mutex
+	read := func(ctx context.Context, some []*suspect) error {
 		if err := s.target(ctx, some); err != nil {
-			return nil, last, err
+			return err
 		}
 		at, err := s.source(ctx, some)
-		if err != nil {
-			return nil, last, err
+		if err == nil {
+			err = s.judge(ctx, some)
 		}
+		for _, x := range some {
+			x.first, x.row, x.item = x.position, layout.Row{}, nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
 		if at.After(last) {
 			last = at
 		}
-		if err := s.judge(ctx, some); err != nil {
-			return nil, last, err
+		return err
+	}
+	if len(open) <= chunk {
+		err = read(ctx, open)
+	} else {
+		group, inner := errgroup.WithContext(ctx)
+		group.SetLimit(chunksAtOnce)
+		for some := range slices.Chunk(open, chunk) {
+			group.Go(func() error { return read(inner, some) })
 		}
-		for _, x := range some {
-			if len(x.found) == 0 {
-				s.equal(x)
-			} else {
-				differing = append(differing, x)
-			}
-			x.first, x.row, x.item = x.position, layout.Row{}, nil
+		err = group.Wait()
+	}
+	if err != nil {
+		return nil, last, err
+	}
+	for _, x := range open {
+		if len(x.found) == 0 {
+			s.equal(x)
+		} else {
+			differing = append(differing, x)
 		}
 	}
 	return differing, last, nil

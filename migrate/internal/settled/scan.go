@@ -147,7 +147,7 @@ func (v *verification) suspectKey(ctx context.Context, key []byte) error {
 	switch now, _, failed := v.o.Source.Get(ctx, item); {
 	case failed != nil:
 		return failed
-	case now == nil:
+	case now[0] == nil:
 		v.live.Compared++
 	default:
 		v.refuse(item, err)

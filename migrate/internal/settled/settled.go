@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
@@ -26,7 +24,7 @@ import (
 // Source reads the items of a live table; *[stream.Items] is one.
 type Source interface {
 	Scan(ctx context.Context, segment, segments int, consistent bool) iter.Seq2[stream.Page, error]
-	Get(ctx context.Context, key attr.Item) (item attr.Item, at time.Time, err error)
+	Get(ctx context.Context, keys ...attr.Item) (items []attr.Item, at time.Time, err error)
 }
 
 // Options are the options of Run. All but Consistent, Sample and Dirty are required.
@@ -64,6 +62,8 @@ type verification struct {
 	unplaced bool                 // the target has no family of positions
 	part     *part                // the work, if it is not all
 	buckets  *[buckets]bool       // the keys to compare; nil: all
+
+	answers sync.Mutex // guards last while suspects are judged, since mu is held then
 
 	mu       sync.Mutex
 	open     []*suspect
@@ -125,16 +125,7 @@ func (v *verification) run(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if v.followed {
-		last := v.live.From
-		if v.last.After(last) {
-			last = v.last
-		}
-		if err := v.mark.await(ctx, last); err != nil {
-			return "", err
-		}
-	}
-	v.live.To, v.live.Rule = v.mark.last.Watermark, v.mark.last.Progress.Rule
+	v.ends()
 	different := v.o.Report.AllDifferences() - before
 	same := different == 0
 	if generation > 0 {
@@ -187,6 +178,14 @@ func (v *verification) begin(ctx context.Context) (from, generation uint64, err 
 		v.live.From = v.mark.last.Watermark
 	}
 	return from, generation, err
+}
+
+// ends notes the time up to which keys were compared: that of the last answer of the source. The follower records
+// the keys of later changes for the next run.
+func (v *verification) ends() {
+	if v.live.To, v.live.Rule = v.last, v.mark.last.Progress.Rule; v.live.To.Before(v.live.From) {
+		v.live.To = v.live.From
+	}
 }
 
 func (v *verification) sampled() bool { return v.o.Sample > 0 && v.o.Sample < 1 }
@@ -300,26 +299,23 @@ func (v *verification) source(ctx context.Context, some []*suspect) (last time.T
 		v.exported(some)
 		return time.Time{}, nil
 	}
-	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(maxCalls)
-	for _, x := range some {
-		group.Go(func() error {
-			item, at, err := v.o.Source.Get(ctx, x.key)
-			mu.Lock()
-			defer mu.Unlock()
-			x.item = item
-			if at.After(last) {
-				last = at
-			}
-			return err
-		})
+	keys := make([]attr.Item, len(some))
+	for i, x := range some {
+		keys[i] = x.key
 	}
-	err = group.Wait()
+	items, last, err := v.o.Source.Get(ctx, keys...)
+	if err != nil {
+		return last, err
+	}
+	for i, x := range some {
+		x.item = items[i]
+	}
+	v.answers.Lock()
+	defer v.answers.Unlock()
 	if last.After(v.last) {
 		v.last = last
 	}
-	return last, err
+	return last, nil
 }
 
 // await implements sides. It also reads the dead letters: their items are older in the target.

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	pollEvery = time.Second // the follower saves as often
+	pollEvery = 250 * time.Millisecond // the follower saves once a second
 	// maxDead and maxIdle bound the polls without progress: while no process follows the table,
 	// and while one does but is stuck.
-	maxDead = 30
-	maxIdle = 900
+	maxDead = 30 * time.Second / pollEvery
+	maxIdle = 15 * time.Minute / pollEvery
 )
 
 // margin is how far the watermark must be past a time, by its rule: the times of the service's
@@ -36,11 +36,12 @@ type watermark struct {
 	lease      ms.Sighting
 }
 
-// records waits until the follower records changed keys in a generation; of generation 0, until it saves.
+// records waits until the follower records changed keys in a generation; of generation 0, until it saves. It
+// also waits until the source has answered the follower, so that the rule of the watermark is known.
 // Without a process that follows the table, followed is false.
 func (w *watermark) records(ctx context.Context, generation uint64) (followed bool, err error) {
 	var first time.Time
-	for polls := 0; ; polls++ {
+	for polls := time.Duration(0); ; polls++ {
 		s, err := w.store.State(ctx)
 		if err != nil {
 			return false, err
@@ -56,7 +57,7 @@ func (w *watermark) records(ctx context.Context, generation uint64) (followed bo
 			first = c.At
 		}
 		switch {
-		case c.Progress.Dirty >= generation && (generation > 0 || !c.At.Equal(first)):
+		case c.Progress.Rule != "" && c.Progress.Dirty >= generation && (generation > 0 || !c.At.Equal(first)):
 			return true, nil
 		case polls > maxIdle:
 			return false, source.Damaged(source.Unsupported, source.Position{}, nil, "Bigtable table %s: %s does not record changed keys: does it have an older version? Start it again: tabletop migrate follow %s", w.store.Table, s.Owner, w.sourceName)
@@ -74,7 +75,7 @@ func (w *watermark) await(ctx context.Context, t time.Time) error {
 
 // until waits until a checkpoint is reached.
 func (w *watermark) until(ctx context.Context, reached func(ms.Checkpoint) bool) error {
-	for idle := 0; ; {
+	for idle := time.Duration(0); ; {
 		c, _, err := w.store.Checkpoint(ctx, statetable.StreamSource)
 		if err != nil {
 			return err

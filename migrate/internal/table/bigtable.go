@@ -134,6 +134,31 @@ func (b *Bigtable) notFound(ctx context.Context, table string, err error) error 
 	return status.Errorf(codes.FailedPrecondition, "table %s exists, but app profile %s does not find it: %v", table, b.profile, err)
 }
 
+// FamilyChange is how a family of a table differs from its declaration.
+type FamilyChange struct {
+	layout.Family           // as it is declared
+	At            int       // its index among the declared ones
+	Missing       bool      // the table lacks it
+	Has           layout.GC // its rule
+	Plain         bool      // Has is all of the rule; otherwise, no mapping can declare it
+}
+
+// FamilyChanges returns the declared families that a table lacks, or has with another rule.
+func FamilyChanges(have map[string]*btapb.GcRule, declared []layout.Family) (all []FamilyChange) {
+	for i, want := range declared {
+		x := FamilyChange{Family: want, At: i}
+		if rule, ok := have[want.Name]; ok {
+			x.Has, x.Plain = btclient.GCOf(rule)
+		} else {
+			x.Missing = true
+		}
+		if !x.Plain || x.Has != want.GC {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
 // TableRows streams the rows of a table, or of spans of it. It omits bookkeeping, and rows
 // with nothing else.
 func (b *Bigtable) TableRows(ctx context.Context, table string, spans ...layout.Span) iter.Seq2[layout.Row, error] {

@@ -43,11 +43,9 @@ func (s *keySample) cuts(n int) (keys [][]byte) {
 		rows[i] = k.row
 	}
 	slices.SortFunc(rows, bytes.Compare)
-	for i := 1; i < n && len(rows) > 1; i++ {
-		key := rows[i*len(rows)/n]
-		if !bytes.Equal(key, rows[0]) && (len(keys) == 0 || !bytes.Equal(key, keys[len(keys)-1])) {
-			keys = append(keys, key)
-		}
+	keys = parts.EvenCuts(rows, n)
+	if len(keys) > 0 && bytes.Equal(keys[0], rows[0]) { // nothing is before it
+		return keys[1:]
 	}
 	return keys
 }

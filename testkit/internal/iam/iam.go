@@ -230,7 +230,7 @@ func Above(resource string) []string {
 	var out []string
 	for n := len(parts) - len(parts)%2; n >= 4; n -= 2 {
 		switch parts[n-2] {
-		case "instances", "tables", "authorizedViews", "schemaBundles", "backups":
+		case "instances", "tables", "authorizedViews", "logicalViews", "materializedViews", "schemaBundles", "backups":
 			out = append(out, strings.Join(parts[:n], "/"))
 		}
 	}

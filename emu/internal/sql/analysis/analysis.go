@@ -4,8 +4,6 @@ package analysis
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 
 	"google.golang.org/grpc/codes"
 
@@ -27,6 +25,20 @@ type Catalog interface {
 type Table struct {
 	Families []Family       // in the order of their names
 	Key      *rowkey.Schema // nil without a row key schema
+	// View are the columns of a materialized view, which SQL shows instead of the others.
+	View []ViewColumn
+	Rows uint32 // identifies the rows of the view
+}
+
+// ViewColumn is a column of a materialized view: a field of its row key, a cell, or a family.
+type ViewColumn struct {
+	Name      string
+	Type      value.Type
+	Key       int    // the field; negative for others
+	Family    string // of the cell, or the family
+	Qualifier string
+	// Decode makes the value from that of the cell; nil for a family.
+	Decode func(cell []byte) (value.Value, error)
 }
 
 // Family is a column family.
@@ -110,8 +122,8 @@ func (a *analyzer) refuse(offset int, what string) error {
 // failed adds the position of an offset to an error without one.
 func (a *analyzer) failed(offset int, err error) error {
 	var e *value.Error
-	if errors.As(err, &e) && !strings.HasSuffix(e.Text, "]") {
-		return &value.Error{Code: e.Code, Text: fmt.Sprintf("%s %s", e.Text, syntax.At(a.text, offset))}
+	if errors.As(err, &e) && e.At == "" {
+		return &value.Error{Code: e.Code, Text: e.Text, At: syntax.At(a.text, offset)}
 	}
 	return err
 }

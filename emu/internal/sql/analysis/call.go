@@ -11,6 +11,9 @@ import (
 
 // call analyzes a call of a function.
 func (a *analyzer) call(e *syntax.Call, s *scope) (typed, error) {
+	if e.Over != nil {
+		return a.window(e, s)
+	}
 	name := dotted(e.Path)
 	if same(name, "WRITE_TIMESTAMP") {
 		return a.writeTimestamp(e, s)
@@ -19,8 +22,6 @@ func (a *analyzer) call(e *syntax.Call, s *scope) (typed, error) {
 	switch {
 	case !ok:
 		return typed{}, a.fail(e.Path[0].At, "Function not found: %s", name)
-	case e.Over != nil:
-		return typed{}, a.refuse(e.Pos(), "Window function "+f.Name+" is")
 	case f.Window:
 		return typed{}, a.fail(e.Pos(), "Analytic function %s cannot be called without an OVER clause", f.Name)
 	case f.Aggregate:
@@ -83,7 +84,7 @@ func (a *analyzer) callOf(at int, name string, operands []syntax.Expr, s *scope,
 	}
 	t, err := a.resolved(at, f, args, others, parts)
 	if call, ok := t.Expr.(*plan.Call); ok && safe {
-		call.Call = call.Safe()
+		call.Call, call.Parts = call.Safe(), "SAFE "+call.Parts
 	}
 	return t, err
 }
@@ -163,16 +164,13 @@ func (a *analyzer) word(e syntax.Expr, s *scope) string {
 
 // lambda returns a lambda as an argument. Its body is analyzed once the types of its parameters are known.
 func (a *analyzer) lambda(e *syntax.Lambda, s *scope) (plan.Expr, function.Arg) {
-	out := &plan.Lambda{Base: s.width, N: len(e.Params)}
-	if s.grouped != nil {
-		out.Base = maxGroupSlots
-	}
+	out := &plan.Lambda{Base: s.arguments, N: len(e.Params)}
 	resolve := func(types []value.Type) (value.Type, error) {
 		variable := rangeVariable{}
 		for i, p := range e.Params {
-			variable.columns = append(variable.columns, column{name: p.Text, expr: &plan.Slot{N: out.Base + i, Of: types[i]}})
+			variable.columns = append(variable.columns, column{name: p.Text, expr: &plan.Argument{N: out.Base + i, Of: types[i]}})
 		}
-		inner := &scope{tables: []rangeVariable{variable}, width: out.Base + len(e.Params), clause: s.clause, grouped: nil, outer: s}
+		inner := &scope{tables: []rangeVariable{variable}, arguments: out.Base + out.N, clause: s.clause, outer: s}
 		body, err := a.expr(e.Body, inner)
 		if err != nil {
 			return value.Type{}, err
@@ -183,21 +181,21 @@ func (a *analyzer) lambda(e *syntax.Lambda, s *scope) (plan.Expr, function.Arg) 
 	return out, function.Arg{Lambda: &function.Lambda{Params: len(e.Params), Resolve: resolve}}
 }
 
-// maxGroupSlots is more than the slots of any group: the parameters of a lambda over groups come behind.
-const maxGroupSlots = 1 << 10
-
 // aggregate analyzes the call of an aggregate function.
 func (a *analyzer) aggregate(e *syntax.Call, f *function.Function, s *scope) (typed, error) {
 	g := s.grouped
 	if g == nil {
-		return typed{}, a.fail(e.Pos(), "Aggregate function %s not allowed in %s", f.Name, s.clause)
+		return typed{}, a.fail(e.Pos(), "Aggregate function %s not allowed in %s", callText(e, f), s.clause)
 	}
 	for _, arg := range e.Args {
+		if s.windows != nil && containsWindow(arg) {
+			return typed{}, a.fail(e.Pos(), "Analytic functions cannot be arguments to aggregate functions")
+		}
 		if containsAggregate(arg) {
 			return typed{}, a.fail(arg.Pos(), "Aggregations of aggregations are not allowed")
 		}
 	}
-	before := g.before.in("argument of an aggregate function")
+	before := g.before.in(s.clause)
 	args, others, parts, err := a.arguments(e.Args, before)
 	if err != nil {
 		return typed{}, err
@@ -220,7 +218,7 @@ func (a *analyzer) aggregate(e *syntax.Call, f *function.Function, s *scope) (ty
 		return typed{}, err
 	}
 	if e.Limit != nil {
-		n, err := a.expr(e.Limit, &scope{clause: "LIMIT"})
+		n, err := a.expr(e.Limit, &scope{clause: "LIMIT OFFSET"})
 		if err != nil {
 			return typed{}, err
 		}
@@ -245,8 +243,8 @@ func (a *analyzer) aggregate(e *syntax.Call, f *function.Function, s *scope) (ty
 	return typed{Expr: &plan.Slot{N: len(g.op.Keys) + n, Of: call.Result}}, nil
 }
 
-// containsAggregate reports whether an expression has a call of an aggregate function, without OVER.
-func containsAggregate(e syntax.Expr) bool {
+// containsAggregate reports whether a node has a call of an aggregate function, without OVER.
+func containsAggregate(e syntax.Node) bool {
 	found := false
 	syntax.Walk(e, func(n syntax.Node) bool {
 		if call, ok := n.(*syntax.Call); ok && call.Over == nil {

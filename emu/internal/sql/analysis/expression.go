@@ -54,9 +54,9 @@ func (a *analyzer) coerce(t typed, to value.Type) (plan.Expr, error) {
 	case to.IsUnknown() || from.Equal(to):
 		return t.Expr, nil
 	}
-	cast, ok := value.Caster(from, to)
-	if !ok {
-		return nil, value.InvalidArgument("Invalid cast from %v to %v", from, to)
+	call, err := function.Cast(function.Arg{Type: from}, to, false)
+	if err != nil {
+		return nil, err
 	}
 	if c, ok := t.Expr.(*plan.Const); ok && t.origin == function.Literal {
 		v, err := value.Cast(c.Value, from, to, time.UTC)
@@ -65,7 +65,7 @@ func (a *analyzer) coerce(t typed, to value.Type) (plan.Expr, error) {
 		}
 		return &plan.Const{Of: to, Value: v}, nil
 	}
-	return &plan.Cast{Expr: t.Expr, To: to, Func: cast, Zone: time.UTC}, nil
+	return &plan.Call{Call: call, Args: []plan.Expr{t.Expr}}, nil
 }
 
 // expr analyzes an expression.
@@ -385,9 +385,6 @@ func (a *analyzer) caseOf(e *syntax.Case, s *scope) (typed, error) {
 }
 
 func (a *analyzer) cast(e *syntax.Cast, s *scope) (typed, error) {
-	if e.Format != nil {
-		return typed{}, a.refuse(e.Format.Pos(), "CAST with FORMAT is")
-	}
 	of, err := a.expr(e.Expr, s)
 	if err != nil {
 		return of, err
@@ -396,6 +393,9 @@ func (a *analyzer) cast(e *syntax.Cast, s *scope) (typed, error) {
 	if err != nil {
 		return of, err
 	}
+	if e.Format != nil {
+		return a.castFormat(e, of, to, s)
+	}
 	switch of.origin { //nolint:exhaustive // the others have a type
 	case function.NullLiteral:
 		return typed{Expr: &plan.Const{Of: to}}, nil
@@ -403,17 +403,53 @@ func (a *analyzer) cast(e *syntax.Cast, s *scope) (typed, error) {
 		if to.Kind() == value.KindArray {
 			return typed{Expr: &plan.Const{Of: to, Value: value.Array(nil)}}, nil
 		}
-		of.Expr = of.alone()
 	}
-	from := of.Type()
-	cast, ok := value.Caster(from, to)
-	if !ok {
-		return of, a.fail(e.Expr.Pos(), "Invalid cast from %v to %v", from, to)
+	call, err := function.Cast(of.arg(), to, e.Safe)
+	if err != nil {
+		return of, a.failed(e.Expr.Pos(), err)
 	}
-	if from.Equal(to) {
+	if of.Type().Equal(to) {
 		return typed{Expr: of.Expr}, nil
 	}
-	return typed{Expr: &plan.Cast{Expr: of.Expr, To: to, Func: cast, Zone: time.UTC, Safe: e.Safe}}, nil
+	if c, ok := of.Expr.(*plan.Const); ok {
+		if v, err := call.Eval(&function.Context{}, []value.Value{c.Value}); err == nil {
+			return typed{Expr: &plan.Const{Of: to, Value: v}}, nil
+		}
+	}
+	return typed{Expr: &plan.Call{Call: call, Args: []plan.Expr{of.Expr}}}, nil
+}
+
+// castFormat analyzes CAST with FORMAT.
+func (a *analyzer) castFormat(e *syntax.Cast, of typed, to value.Type, s *scope) (typed, error) {
+	call, err := function.CastFormat(of.arg(), to, e.Zone != nil, e.Safe)
+	if err != nil {
+		return of, a.failed(e.FormatAt, err)
+	}
+	args := []plan.Expr{of.Expr}
+	for _, x := range []struct {
+		expr   syntax.Expr
+		clause string
+	}{{e.Format, "FORMAT"}, {e.Zone, "AT TIME ZONE"}} {
+		if x.expr == nil {
+			continue
+		}
+		t, err := a.expr(x.expr, s)
+		if err != nil {
+			return t, err
+		}
+		if !coercible(t.arg(), value.StringType) {
+			return t, a.fail(x.expr.Pos(), "%s expression should return type STRING, but returns %v", x.clause, t.Type())
+		}
+		text, err := a.coerce(t, value.StringType)
+		if err != nil {
+			return t, a.failed(x.expr.Pos(), err)
+		}
+		args = append(args, text)
+	}
+	if e.Zone != nil && of.Type().Kind() != value.KindTimestamp && to.Kind() != value.KindTimestamp {
+		return of, a.fail(e.Zone.Pos(), "AT TIME ZONE is not allowed for cast from %v to %v", of.Type(), to)
+	}
+	return typed{Expr: &plan.Call{Call: call, Args: args}}, nil
 }
 
 // typeOf returns a type by its name.

@@ -118,6 +118,13 @@ func (a *analyzer) table(t *syntax.TableName, with *names) (plan.Operator, range
 	if !ok {
 		return nil, rangeVariable{}, a.fail(t.Pos(), "Table not found: %s", id)
 	}
+	if of.View != nil {
+		if t.Call {
+			return nil, rangeVariable{}, a.refuse(t.Pos(), "An argument of a materialized view is")
+		}
+		op, columns := a.materialized(id, of)
+		return op, rangeVariable{name: name, columns: columns}, nil
+	}
 	args, err := a.timeArgs(t.Args)
 	if err != nil {
 		return nil, rangeVariable{}, err
@@ -223,7 +230,7 @@ func (a *analyzer) timeArgs(args []*syntax.Argument) (out plan.TimeArgs, err err
 
 // unnest analyzes an array in FROM.
 func (a *analyzer) unnest(t *syntax.Unnest, left plan.Operator, s *scope) (plan.Operator, *scope, error) {
-	e, err := a.expr(t.Expr, s.in("FROM clause"))
+	e, err := a.expr(t.Expr, s.in("UNNEST"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -333,7 +340,8 @@ func widthOf(op plan.Operator) int {
 func (a *analyzer) uses() {
 	for i, scan := range a.scans {
 		for _, c := range scan.Columns {
-			if (c.Kind == plan.Family || c.Kind == plan.Written) && (c.Used || len(c.Qualifiers) > 0) {
+			reads := (c.Kind == plan.Family || c.Kind == plan.Written) && (c.Used || len(c.Qualifiers) > 0)
+			if reads && a.out.Tables[i].Materialized == 0 {
 				a.out.Tables[i].Families = append(a.out.Tables[i].Families, c.Name)
 			}
 		}

@@ -53,6 +53,11 @@ func inKeyOrder(op *plan.Sort) bool {
 			n, input = slot.N, of.Input
 		case *plan.Filter:
 			input = of.Input
+		case *plan.Window:
+			if n >= widthOf(of.Input) || op.Keys[0].Descending { // a window without an order counts from the first key
+				return false
+			}
+			input = of.Input
 		case *plan.Scan:
 			if of.Columns[n].Kind != plan.RowKey || of.Reverse {
 				return false

@@ -22,7 +22,7 @@ func (a *analyzer) pipes(p *piped, pipes []syntax.Pipe) (relation, error) {
 			return relation{}, err
 		}
 	}
-	b := p.block()
+	b := p.block("")
 	for _, c := range p.columns() {
 		if !c.hidden {
 			b.out = append(b.out, column{name: c.name, expr: c.use()})
@@ -43,8 +43,30 @@ func (p *piped) columns() []*column {
 	return out
 }
 
-// block returns a SELECT over the output.
-func (p *piped) block() *block { return &block{a: p.a, input: p.op, from: p.scope} }
+// block returns a SELECT over the output. clause names it in error texts.
+func (p *piped) block(clause string) *block {
+	return &block{a: p.a, input: p.op, from: p.scope, list: clause}
+}
+
+// windowed returns block with calls with OVER, and the scope of its expressions. The windows of WINDOW are nil
+// for an operator without the clause.
+func (p *piped) windowed(clause string, windows []*syntax.NamedWindow, canName bool) (*block, *scope, error) {
+	w, err := p.a.windowing(windows)
+	b := p.block(clause)
+	b.windows = w
+	if canName {
+		return b, p.scope.in(clause).windowed(w, ""), err
+	}
+	return b, p.scope.in(clause).windowed(w, clause), err
+}
+
+// compute makes the input of a block the output, with the results of its calls with OVER behind.
+func (p *piped) compute(b *block) {
+	p.op = b.windowed()
+	s := *p.scope
+	s.width = widthOf(p.op)
+	p.scope = &s
+}
 
 // set makes a relation the output.
 func (p *piped) set(r relation, name string) {
@@ -55,18 +77,17 @@ func (p *piped) set(r relation, name string) {
 func (p *piped) apply(pipe syntax.Pipe) error {
 	switch pipe := pipe.(type) {
 	case *syntax.PipeWhere:
-		cond, err := p.block().condition(pipe.Cond, p.scope, "WHERE clause")
+		b, s, err := p.windowed("pipe WHERE clause", nil, false)
+		if err != nil {
+			return err
+		}
+		cond, err := b.condition(pipe.Cond, s, "WHERE clause")
+		p.compute(b)
 		p.op = &plan.Filter{Input: p.op, Cond: cond}
 		return err
 	case *syntax.PipeSelect:
-		if len(pipe.Windows) > 0 {
-			return p.a.refuse(pipe.Windows[0].Name.At, "WINDOW is")
-		}
-		return p.selected(&syntax.Select{At: pipe.At, Distinct: pipe.Distinct, Items: pipe.Items})
+		return p.selected(&syntax.Select{At: pipe.At, Distinct: pipe.Distinct, Items: pipe.Items, Windows: pipe.Windows})
 	case *syntax.PipeExtend:
-		if len(pipe.Windows) > 0 {
-			return p.a.refuse(pipe.Windows[0].Name.At, "WINDOW is")
-		}
 		return p.extend(pipe)
 	case *syntax.PipeSet:
 		return p.setColumns(pipe)
@@ -88,8 +109,12 @@ func (p *piped) apply(pipe syntax.Pipe) error {
 	case *syntax.PipeAggregate:
 		return p.aggregate(pipe)
 	case *syntax.PipeOrderBy:
-		b := p.block()
-		keys, err := b.sortKeys(pipe.Items, p.scope.in("ORDER BY clause"))
+		b, s, err := p.windowed("pipe ORDER BY clause", nil, false)
+		if err != nil {
+			return err
+		}
+		keys, err := b.sortKeys(pipe.Items, s)
+		p.compute(b)
 		p.op = &plan.Sort{Input: p.op, Keys: keys}
 		return err
 	case *syntax.PipeDistinct:
@@ -107,18 +132,16 @@ func (p *piped) apply(pipe syntax.Pipe) error {
 
 // selected applies SELECT.
 func (p *piped) selected(sel *syntax.Select) error {
-	for _, x := range sel.Items {
-		if containsAggregate(x.Expr) {
-			return p.a.fail(x.Pos(), "Aggregate functions are not allowed in pipe SELECT; use AGGREGATE")
-		}
+	b, s, err := p.windowed("pipe SELECT", sel.Windows, true)
+	if err != nil {
+		return err
 	}
-	b := p.block()
 	items, err := b.items(sel)
 	if err != nil {
 		return err
 	}
 	for _, x := range items {
-		c, err := b.item(x, p.scope)
+		c, err := b.item(x, s)
 		if err != nil {
 			return err
 		}
@@ -174,19 +197,23 @@ func (p *piped) recompute(change func(i int, c *column) (plan.Expr, error), more
 }
 
 func (p *piped) extend(pipe *syntax.PipeExtend) error {
-	b := p.block()
+	b, s, err := p.windowed("pipe EXTEND", pipe.Windows, true)
+	if err != nil {
+		return err
+	}
 	var more []column
 	for n, x := range pipe.Items {
 		name := aliasText(x.Alias)
 		if name == "" {
 			name = nameOf(x.Expr, n)
 		}
-		c, err := b.item(item{at: x.Pos(), name: name, expr: x.Expr}, p.scope)
+		c, err := b.item(item{at: x.Pos(), name: name, expr: x.Expr}, s)
 		if err != nil {
 			return err
 		}
 		more = append(more, c)
 	}
+	p.compute(b)
 	return p.recompute(func(_ int, c *column) (plan.Expr, error) { return c.use(), nil }, more)
 }
 
@@ -209,17 +236,22 @@ func (p *piped) position(name syntax.Name, clause string) (int, error) {
 
 func (p *piped) setColumns(pipe *syntax.PipeSet) error {
 	changed := map[int]plan.Expr{}
+	b, s, err := p.windowed("pipe SET clause", nil, false)
+	if err != nil {
+		return err
+	}
 	for _, x := range pipe.Items {
 		n, err := p.position(x.Name, "SET")
 		if err != nil {
 			return err
 		}
-		t, err := p.a.expr(x.Value, p.scope.in("SET clause"))
+		t, err := p.a.expr(x.Value, s)
 		if err != nil {
 			return err
 		}
 		changed[n] = t.Expr
 	}
+	p.compute(b)
 	return p.recompute(func(i int, c *column) (plan.Expr, error) {
 		if e := changed[i]; e != nil {
 			return e, nil
@@ -287,7 +319,7 @@ func (p *piped) aggregate(pipe *syntax.PipeAggregate) error {
 		sel.Items = append(sel.Items, &syntax.Item{Expr: x.Expr, Alias: x.Alias})
 		ordered(x, false)
 	}
-	b := p.block()
+	b := p.block("pipe AGGREGATE")
 	items, err := b.items(sel)
 	if err != nil {
 		return err
@@ -308,7 +340,7 @@ func (p *piped) aggregate(pipe *syntax.PipeAggregate) error {
 		p.set(b.project(), "")
 		return nil
 	}
-	r, err := b.ordered(order)
+	r, err := b.ordered(order, "ORDER BY clause")
 	p.set(r, "")
 	return err
 }

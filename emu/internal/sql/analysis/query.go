@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/function"
@@ -32,7 +33,9 @@ func (a *analyzer) query(q *syntax.Query, with *names) (relation, error) {
 	case *syntax.Nested:
 		if r, err = a.query(body.Query, with); err == nil && len(q.OrderBy) > 0 {
 			b := &block{a: a, input: r.op, from: &scope{tables: []rangeVariable{{columns: r.columns}}, width: widthOf(r.op)}, out: r.columns}
-			r, err = b.ordered(q.OrderBy)
+			if b.windows, err = a.windowing(nil); err == nil {
+				r, err = b.ordered(q.OrderBy, "ORDER BY clause")
+			}
 		}
 	case *syntax.From:
 		p := &piped{a: a, with: with}
@@ -63,7 +66,7 @@ func (a *analyzer) limit(l *syntax.Limit, input plan.Operator) (plan.Operator, e
 		if x.expr == nil {
 			continue
 		}
-		e, err := a.expr(x.expr, &scope{clause: x.name})
+		e, err := a.expr(x.expr, &scope{clause: "LIMIT OFFSET"})
 		if err != nil {
 			return nil, err
 		}
@@ -83,6 +86,10 @@ type block struct {
 	out   []column
 	// groups is set if the rows are groups.
 	groups *grouping
+	// windows has the calls with OVER; nil if they are not allowed.
+	windows *windowing
+	qualify plan.Expr // a condition after the windows, or nil
+	list    string    // the clause of the output in error texts
 }
 
 // grouping are the groups of a SELECT.
@@ -95,25 +102,26 @@ type grouping struct {
 
 // selected analyzes a SELECT with the ORDER BY behind it.
 func (a *analyzer) selected(sel *syntax.Select, order []*syntax.OrderItem, with *names) (relation, error) {
-	b := &block{a: a, input: plan.One{}, from: &scope{}}
-	if sel.Qualify != nil {
-		return relation{}, a.refuse(sel.Qualify.Pos(), "QUALIFY is")
-	}
-	if len(sel.Windows) > 0 {
-		return relation{}, a.refuse(sel.Windows[0].Name.At, "WINDOW is")
-	}
+	b := &block{a: a, input: plan.One{}, from: &scope{}, list: "SELECT without FROM clause"}
 	if sel.From != nil {
+		b.list = "SELECT list"
 		var err error
 		if b.input, b.from, err = a.from(sel.From, plan.One{}, b.from, with); err != nil {
 			return relation{}, err
 		}
 	}
 	if sel.Where != nil {
-		cond, err := b.condition(sel.Where, b.from, "WHERE clause")
+		cond, err := b.condition(sel.Where, b.from.in("WHERE clause"), "WHERE clause")
 		if err != nil {
 			return relation{}, err
 		}
 		b.input = &plan.Filter{Input: b.input, Cond: cond}
+	}
+	if sel.From != nil {
+		var err error
+		if b.windows, err = a.windowing(sel.Windows); err != nil {
+			return relation{}, err
+		}
 	}
 	items, err := b.items(sel)
 	if err != nil {
@@ -124,23 +132,17 @@ func (a *analyzer) selected(sel *syntax.Select, order []*syntax.OrderItem, with 
 		if err := b.group(sel, items); err != nil {
 			return relation{}, err
 		}
-		s = &scope{grouped: b.groups, width: 0}
+		s = &scope{grouped: b.groups}
 	}
 	for _, item := range items {
-		c, err := b.item(item, s)
+		c, err := b.item(item, s.windowed(b.windows, ""))
 		if err != nil {
 			return relation{}, err
 		}
 		b.out = append(b.out, c)
 	}
-	if sel.Having != nil {
-		inner := s.in("HAVING clause")
-		inner.aliases = named(b.out)
-		cond, err := b.condition(sel.Having, inner, "HAVING clause")
-		if err != nil {
-			return relation{}, err
-		}
-		b.input = &plan.Filter{Input: b.input, Cond: cond}
+	if err := b.filters(sel, s); err != nil {
+		return relation{}, err
 	}
 	if sel.Distinct {
 		for i, c := range b.out {
@@ -153,9 +155,37 @@ func (a *analyzer) selected(sel *syntax.Select, order []*syntax.OrderItem, with 
 	}
 	if len(order) > 0 {
 		b.from = s
-		return b.ordered(order)
+		clause := "ORDER BY clause"
+		if sel.Distinct {
+			clause += " after SELECT DISTINCT"
+		}
+		return b.ordered(order, clause)
 	}
 	return b.project(), nil
+}
+
+// filters applies HAVING and QUALIFY.
+func (b *block) filters(sel *syntax.Select, s *scope) (err error) {
+	inner := s.in("HAVING clause")
+	inner.aliases = named(b.out)
+	if sel.Having != nil {
+		cond, err := b.condition(sel.Having, inner, inner.clause)
+		if err == nil {
+			err = b.a.noWindow(sel.Having, cond, inner)
+		}
+		if err != nil {
+			return err
+		}
+		b.input = &plan.Filter{Input: b.input, Cond: cond}
+	}
+	if sel.Qualify == nil {
+		return nil
+	}
+	b.qualify, err = b.condition(sel.Qualify, inner.in("QUALIFY clause").windowed(b.windows, ""), "QUALIFY clause")
+	if err == nil && (b.windows == nil || len(b.windows.op.Calls) == 0) {
+		err = b.a.fail(sel.Qualify.Pos(), "The QUALIFY clause requires analytic function to be present")
+	}
+	return err
 }
 
 // named returns the columns with names.
@@ -169,9 +199,9 @@ func named(columns []column) []column {
 	return out
 }
 
-// condition analyzes a condition.
+// condition analyzes a condition. clause names it in the error about its type.
 func (b *block) condition(e syntax.Expr, s *scope, clause string) (plan.Expr, error) {
-	t, err := b.a.expr(e, s.in(clause))
+	t, err := b.a.expr(e, s)
 	if err != nil {
 		return nil, err
 	}
@@ -181,9 +211,21 @@ func (b *block) condition(e syntax.Expr, s *scope, clause string) (plan.Expr, er
 	return b.a.coerce(t, value.BoolType)
 }
 
+// windowed returns the input with the results of the calls with OVER.
+func (b *block) windowed() plan.Operator {
+	if b.windows != nil {
+		b.input = b.windows.apply(b.input)
+	}
+	if b.qualify != nil {
+		b.input = &plan.Filter{Input: b.input, Cond: b.qualify}
+	}
+	b.windows, b.qualify = nil, nil
+	return b.input
+}
+
 // project computes the columns of the output.
 func (b *block) project() relation {
-	op := &plan.Project{Input: b.input}
+	op := &plan.Project{Input: b.windowed()}
 	r := relation{op: op}
 	for n, c := range b.out {
 		op.Exprs = append(op.Exprs, c.expr)
@@ -330,6 +372,9 @@ func (b *block) starChanges(star *syntax.Star, items []item) ([]item, error) {
 				return nil, b.a.fail(x.Alias.At, "Duplicate column %s in SELECT * REPLACE list", x.Alias.Text)
 			}
 		}
+		if containsWindow(x.Expr) {
+			return nil, b.a.fail(x.Pos(), "Cannot use analytic functions inside SELECT * REPLACE")
+		}
 		found := false
 		for i := range items {
 			if same(items[i].name, x.Alias.Text) {
@@ -345,7 +390,7 @@ func (b *block) starChanges(star *syntax.Star, items []item) ([]item, error) {
 
 // item analyzes an element of a SELECT list.
 func (b *block) item(x item, s *scope) (column, error) {
-	s = s.in("SELECT list")
+	s = s.in(b.list)
 	if x.expr == nil {
 		if s.grouped == nil {
 			return column{name: x.name, expr: x.col.use()}, nil
@@ -403,13 +448,16 @@ func kindText(t value.Type) string {
 
 // key analyzes an expression of GROUP BY: an ordinal, an alias, or an expression over the input.
 func (b *block) key(e syntax.Expr, items []item) (plan.Expr, error) {
-	s := b.from.in("GROUP BY clause")
+	s := b.from.in("GROUP BY")
 	at := func(x item, name string) (plan.Expr, error) {
 		if x.expr == nil {
 			return x.col.use(), nil
 		}
 		if containsAggregate(x.expr) {
 			return nil, b.a.fail(e.Pos(), "Column %s contains an aggregation function, which is not allowed in GROUP BY", name)
+		}
+		if containsWindow(x.expr) {
+			return nil, b.a.fail(e.Pos(), "Column %s contains an analytic function, which is not allowed in GROUP BY", name)
 		}
 		t, err := b.a.expr(x.expr, s)
 		return t.Expr, err
@@ -445,8 +493,8 @@ func (b *block) key(e syntax.Expr, items []item) (plan.Expr, error) {
 }
 
 // ordered sorts the output. Expressions may use the columns of the output and the input.
-func (b *block) ordered(order []*syntax.OrderItem) (relation, error) {
-	s := b.from.in("ORDER BY clause")
+func (b *block) ordered(order []*syntax.OrderItem, clause string) (relation, error) {
+	s := b.from.in(clause).windowed(b.windows, clause)
 	s.aliases = named(b.out)
 	visible := len(b.out)
 	sort := &plan.Sort{}
@@ -506,17 +554,8 @@ func (b *block) orderKey(e syntax.Expr, s *scope, visible int) (plan.Expr, error
 
 // hasAggregate reports whether a SELECT has an aggregate function.
 func hasAggregate(sel *syntax.Select, order []*syntax.OrderItem) bool {
-	for _, x := range sel.Items {
-		if containsAggregate(x.Expr) {
-			return true
-		}
-	}
-	for _, x := range order {
-		if containsAggregate(x.Expr) {
-			return true
-		}
-	}
-	return false
+	return containsAggregate(&syntax.Select{Items: sel.Items, Qualify: sel.Qualify, Windows: sel.Windows}) ||
+		slices.ContainsFunc(order, func(x *syntax.OrderItem) bool { return containsAggregate(x.Expr) })
 }
 
 // textOf returns a text that is equal for expressions that compute the same.
@@ -528,6 +567,8 @@ func textOf(e plan.Expr) string {
 		return "@" + e.Name
 	case *plan.Slot:
 		return "$" + strconv.Itoa(e.N)
+	case *plan.Argument:
+		return "#" + strconv.Itoa(e.N)
 	case *plan.Field:
 		return textOf(e.Expr) + "." + strconv.Itoa(e.N)
 	case *plan.Call:
@@ -535,8 +576,6 @@ func textOf(e plan.Expr) string {
 			return fmt.Sprintf("%p", e)
 		}
 		return e.Function.Name + "/" + e.Parts + listText(e.Args) + e.Result.String()
-	case *plan.Cast:
-		return fmt.Sprintf("cast%t %v(%s)", e.Safe, e.To, textOf(e.Expr))
 	case *plan.MakeArray:
 		return e.Of.String() + listText(e.Items)
 	case *plan.MakeStruct:

@@ -38,7 +38,7 @@ func (referenceCatalog) View(string) (query string, ok bool) { return "", false 
 
 // noSignature is an error whose argument types and candidates the reference writes in another form
 // than the service.
-var noSignature = regexp.MustCompile(`^(No matching signature for (?:operator|aggregate function|function) (?:IS TRUE|IS FALSE|IN UNNEST|[^ ]+)) .*( \[at \d+:\d+\])$`)
+var noSignature = regexp.MustCompile(`^(No matching signature for (?:operator|aggregate function|analytic function|function) (?:IS TRUE|IS FALSE|IN UNNEST|[^ ]+)) .*( \[at \d+:\d+\])$`)
 
 // firstLine returns the first line of an error with its position.
 func firstLine(text string) string {

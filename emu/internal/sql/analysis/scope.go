@@ -18,8 +18,14 @@ type scope struct {
 	aliases []column
 	// grouped is set for expressions over groups.
 	grouped *grouping
+	// windows collects the calls with OVER; nil where they are not allowed.
+	windows *windowing
+	// unnamed is the clause in which windows cannot be those of WINDOW, in error texts, or "".
+	unnamed string
 	// outer is the scope around the body of a lambda.
 	outer *scope
+	// arguments is the number of arguments of the lambdas around.
+	arguments int
 }
 
 // rangeVariable is a table in a FROM clause.
@@ -39,6 +45,13 @@ func (s *scope) with(t rangeVariable, width int) *scope {
 func (s *scope) in(clause string) *scope {
 	c := *s
 	c.clause = clause
+	return &c
+}
+
+// windowed returns the scope with calls with OVER.
+func (s *scope) windowed(w *windowing, unnamed string) *scope {
+	c := *s
+	c.windows, c.unnamed = w, unnamed
 	return &c
 }
 
@@ -188,10 +201,10 @@ func (a *analyzer) fields(e plan.Expr, names []syntax.Name) (plan.Expr, error) {
 		}
 		n, count, ok := t.Field(name.Text)
 		switch {
+		case count > 1:
+			return nil, a.fail(name.At, "Struct field name %s is ambiguous", name.Text)
 		case !ok:
 			return nil, a.fail(name.At, "Field name %s does not exist in %v", name.Text, t)
-		case count > 1:
-			return nil, a.fail(name.At, "Field name %s is ambiguous in %v", name.Text, t)
 		}
 		e = &plan.Field{Expr: e, N: n, Of: t.Fields()[n].Type}
 	}

@@ -55,7 +55,7 @@ func (r *run) aggregate(in Rows, op *plan.Aggregate) ([][]value.Value, error) {
 				key = value.AppendKey(key, v)
 			}
 			if g = groups[string(key)]; g == nil {
-				kept, err := r.keep(keys)
+				kept, err := r.keep(keys, len(op.Aggregates))
 				if err != nil {
 					return err
 				}
@@ -77,7 +77,7 @@ func (r *run) aggregate(in Rows, op *plan.Aggregate) ([][]value.Value, error) {
 	}
 	rows := make([][]value.Value, len(all))
 	for i, g := range all {
-		rows[i] = slices.Grow(g.keys, len(g.totals))
+		rows[i] = g.keys
 		for _, t := range g.totals {
 			v, err := t.acc.Result(r.env.Functions)
 			if err != nil {

@@ -30,6 +30,8 @@ type Options struct {
 	Tables    Tables
 	Params    map[string]value.Value // by name in lower case
 	Functions *function.Context
+	// Given are the rows of plan.Given.
+	Given Rows
 	// Memory is the limit of the memory of operators that hold rows, in bytes.
 	Memory int64
 }
@@ -72,10 +74,10 @@ func (r *run) eval(e plan.Expr, row []value.Value) (value.Value, error) {
 	return e.Eval(&r.env)
 }
 
-// keep returns a copy of a row that stays valid, and counts its memory.
-func (r *run) keep(row []value.Value) ([]value.Value, error) {
-	kept := make([]value.Value, len(row))
-	bytes := 0
+// keep returns a copy of a row that stays valid, with room for more values, and counts its memory.
+func (r *run) keep(row []value.Value, more int) ([]value.Value, error) {
+	kept := make([]value.Value, len(row), len(row)+more)
+	bytes := more * value.Null.Size()
 	for i, v := range row {
 		kept[i] = v.Clone()
 		bytes += v.Size()
@@ -91,6 +93,8 @@ func (r *run) open(op plan.Operator) (Rows, error) {
 	switch op := op.(type) {
 	case plan.One:
 		return &one{}, nil
+	case plan.Given:
+		return r.Given, nil
 	case *plan.Scan:
 		return r.openScan(op)
 	case *plan.Filter:
@@ -104,6 +108,10 @@ func (r *run) open(op plan.Operator) (Rows, error) {
 	case *plan.Aggregate:
 		return wrap(r, op.Input, func(in Rows) Rows {
 			return &collected{Rows: in, all: func() ([][]value.Value, error) { return r.aggregate(in, op) }}
+		})
+	case *plan.Window:
+		return wrap(r, op.Input, func(in Rows) Rows {
+			return &collected{Rows: in, all: func() ([][]value.Value, error) { return r.window(in, op) }}
 		})
 	case *plan.Sort:
 		return wrap(r, op.Input, func(in Rows) Rows {
@@ -192,8 +200,8 @@ type unnested struct {
 	n     int
 }
 
-// elements is the number of elements of an array between two looks at the end of the query: no scan below may
-// notice it.
+// elements is the number of elements of an array between two looks at the end of the query: few rows of a scan
+// can become many.
 const elements = 1 << 10
 
 func (u *unnested) Next() ([]value.Value, error) {
@@ -208,7 +216,7 @@ func (u *unnested) Next() ([]value.Value, error) {
 		}
 		u.row, u.elems, u.n = append(u.row[:0], in...), v.Elems(), 0
 	}
-	if u.n%elements == elements-1 && u.r.env.Context.Err() != nil {
+	if u.n%elements == 0 && u.r.env.Context.Err() != nil {
 		return nil, u.r.env.Context.Err()
 	}
 	row := append(u.row, u.elems[u.n])

@@ -60,7 +60,7 @@ func (r *run) sortable(keys []plan.SortKey, row []value.Value, n int) (*sortable
 	if err != nil {
 		return nil, err
 	}
-	kept, err := r.keep(row)
+	kept, err := r.keep(row, 0)
 	if err == nil {
 		err = r.hold(len(by) * rowBytes)
 	}
@@ -91,7 +91,7 @@ func (r *run) top(in Rows, op *plan.Sort, most int) ([][]value.Value, error) {
 		if len(h.rows) == most && order(op.Keys, next, h.rows[0]) > 0 {
 			return nil
 		}
-		if next.row, err = r.keep(row); err != nil {
+		if next.row, err = r.keep(row, 0); err != nil {
 			return err
 		}
 		if len(h.rows) < most {

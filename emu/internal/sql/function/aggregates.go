@@ -34,6 +34,7 @@ func aggregateTable() []*Function {
 	}
 	for _, f := range unstable {
 		f.Unstable = true
+		f.Over.Nulls = f.Name == "ARRAY_AGG"
 	}
 	return append(table, unstable...)
 }

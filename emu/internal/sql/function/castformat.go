@@ -13,15 +13,45 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 )
 
-// CastFormat resolves CAST(a AS to FORMAT format AT TIME ZONE zone) as a call of the value, the format
-// and, optionally, the zone.
-func CastFormat(a, format Arg, zone *Arg, to value.Type, isSafe bool) (Call, error) {
-	c := Call{Params: []value.Type{a.Type, value.StringType}, Result: to}
-	if zone != nil {
-		c.Params = append(c.Params, value.StringType)
+// castFunction and safeCastFunction name casts in plans.
+var castFunction, safeCastFunction = &Function{Name: "CAST"}, &Function{Name: "SAFE_CAST"}
+
+// IsCast reports whether a call is a cast.
+func (c *Call) IsCast() bool { return c.Function == castFunction || c.Function == safeCastFunction }
+
+// castCall returns a call of CAST, or of SAFE_CAST.
+func castCall(c Call, isSafe bool) Call {
+	c.Function = castFunction
+	if isSafe {
+		c.Function = safeCastFunction
+		return c.Safe()
 	}
-	if _, ok := coerce(format, value.StringType); !ok {
-		return Call{}, value.InvalidArgument("FORMAT should return type STRING, but returns %s", format.name())
+	return c
+}
+
+// Cast resolves CAST and, if isSafe, SAFE_CAST of an argument.
+func Cast(a Arg, to value.Type, isSafe bool) (Call, error) {
+	cast, ok := value.Caster(a.Type, to)
+	if a.Origin == EmptyArray {
+		ok = to.Kind() == value.KindArray
+	}
+	if !ok {
+		return Call{}, value.InvalidArgument("Invalid cast from %v to %v", a.anyType(), to)
+	}
+	return castCall(Call{Params: []value.Type{a.Type}, Result: to, Eval: func(ctx *Context, args []value.Value) (value.Value, error) {
+		if args[0].IsNull() || cast == nil {
+			return args[0], nil
+		}
+		return cast(args[0], ctx.zone())
+	}}, isSafe), nil
+}
+
+// CastFormat resolves CAST(a AS to FORMAT format AT TIME ZONE zone) as a call of the value, the format
+// and, if zoned is set, the zone.
+func CastFormat(a Arg, to value.Type, zoned, isSafe bool) (Call, error) {
+	c := Call{Params: []value.Type{a.Type, value.StringType}, Result: to}
+	if zoned {
+		c.Params = append(c.Params, value.StringType)
 	}
 	var cast func(ctx *Context, v value.Value, format string, zone *time.Location) (value.Value, error)
 	from := a.Type.Kind()
@@ -45,11 +75,11 @@ func CastFormat(a, format Arg, zone *Arg, to value.Type, isSafe bool) (Call, err
 		cast = func(ctx *Context, v value.Value, format string, zone *time.Location) (value.Value, error) {
 			return readTime(ctx, v.Str(), format, zone, to.Kind() == value.KindDate)
 		}
-	case a.Origin == NullLiteral:
-	case a.Type.IsNumeric() && to.Kind() == value.KindString, from == value.KindString && to.IsNumeric():
+	case a.Origin == NullLiteral && to.Kind() == value.KindString:
+	case a.Type.IsNumeric() && to.Kind() == value.KindString:
 		return Call{}, value.Unimplemented("CAST with FORMAT from %v to %v is not implemented", a.Type, to)
 	default:
-		return Call{}, value.InvalidArgument("FORMAT is not allowed for cast from %s to %v", a.name(), to)
+		return Call{}, value.InvalidArgument("FORMAT is not allowed for cast from %v to %v", a.anyType(), to)
 	}
 	c.Eval = func(ctx *Context, args []value.Value) (value.Value, error) {
 		for _, v := range args {
@@ -63,10 +93,7 @@ func CastFormat(a, format Arg, zone *Arg, to value.Type, isSafe bool) (Call, err
 		}
 		return cast(ctx, args[0], args[1].Str(), at)
 	}
-	if isSafe {
-		return c.Safe(), nil
-	}
-	return c, nil
+	return castCall(c, isSafe), nil
 }
 
 // encodeBytes is CAST(bytes AS STRING FORMAT ...).

@@ -307,13 +307,10 @@ func (r *reader) cast(isSafe bool) expression {
 	r.skip(")")
 	var c function.Call
 	var err error
-	switch len(all) {
-	case 1:
+	if len(all) == 1 {
 		c, err = function.Cast(e.arg, t, isSafe)
-	case 2:
-		c, err = function.CastFormat(e.arg, all[1].arg, nil, t, isSafe)
-	default:
-		c, err = function.CastFormat(e.arg, all[1].arg, &all[2].arg, t, isSafe)
+	} else {
+		c, err = function.CastFormat(e.arg, t, len(all) > 2, isSafe)
 	}
 	if err != nil {
 		panic(err)

@@ -23,6 +23,8 @@ type Function struct {
 	Unstable bool
 	// Window functions need OVER.
 	Window bool
+	// Over has the rules of OVER; nil for a function that cannot have it.
+	Over *Over
 
 	signatures []signature
 	// refusesNull: a literal NULL as one of two arguments is an error.
@@ -97,13 +99,14 @@ type Call struct {
 	Params []value.Type
 	Result value.Type
 	// Eval evaluates the call for arguments of the types of Params, with NULL for a part and a
-	// Callable for a lambda. It is nil for an aggregate function. Calls at the same time are safe.
+	// Callable for a lambda. It is nil for aggregate and window functions. Calls at the same time are safe.
 	Eval Eval
 	// Lazy is not nil if some arguments may not be evaluated, as in IF. It has the same result as
 	// Eval; argument evaluates the argument of an index.
 	Lazy func(ctx *Context, argument func(i int) (value.Value, error)) (value.Value, error)
 
 	accumulator func() Accumulator
+	window      WindowFunc
 	args        []Arg
 }
 
@@ -134,7 +137,7 @@ var tables = sync.OnceValue(func() (all struct{ functions, operators map[string]
 	for _, table := range [][]*Function{
 		operatorTable(), subscriptTable(), conditionTable(), mathTable(), trigonometryTable(), stringTable(), textTable(), codecTable(),
 		regexpTable(), dateTable(), timestampTable(), arrayTable(), mapTable(), jsonTable(), hashTable(),
-		aggregateTable(), statisticsTable(), sketchTable(), missingTable(),
+		aggregateTable(), statisticsTable(), sketchTable(), windowTable(),
 	} {
 		for _, f := range table {
 			if f.IsOperator {

@@ -156,7 +156,7 @@ func FuzzCastFormat(f *testing.F) {
 	}
 	str, date, stamp := function.Arg{Type: value.StringType}, function.Arg{Type: value.DateType}, function.Arg{Type: value.TimestampType}
 	cast := func(from function.Arg, to value.Type) function.Call {
-		c, err := function.CastFormat(from, str, nil, to, false)
+		c, err := function.CastFormat(from, to, false, false)
 		if err != nil {
 			f.Fatal(err)
 		}

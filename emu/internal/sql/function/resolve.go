@@ -451,8 +451,10 @@ func (f *Function) noMatch(args []Arg, reasons []string) error {
 	switch {
 	case f.IsOperator:
 		b.WriteString("operator ")
-	case f.Aggregate:
+	case f.Aggregate, f.Over != nil && f.Over.RefusesOrder: // percentiles
 		b.WriteString("aggregate function ")
+	case f.Window:
+		b.WriteString("analytic function ")
 	default:
 		b.WriteString("function ")
 	}

@@ -252,5 +252,5 @@ func operator(name string, signatures ...signature) *Function {
 }
 
 func aggregate(name string, signatures ...signature) *Function {
-	return &Function{Name: name, Aggregate: true, signatures: signatures}
+	return &Function{Name: name, Aggregate: true, Over: &Over{Frames: true}, signatures: signatures}
 }

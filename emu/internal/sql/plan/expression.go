@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/function"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
@@ -23,6 +22,7 @@ type Env struct {
 	Params    map[string]value.Value // by name in lower case
 	Functions *function.Context
 	stack     []value.Value // arguments of calls
+	lambdas   []value.Value // arguments of the lambdas around, the innermost last
 }
 
 // The expressions.
@@ -52,20 +52,11 @@ type (
 		Of   value.Type
 	}
 
-	// Call is a call of a function or operator. Args have the types of its parameters.
+	// Call is a call of a function or operator, or a cast. Args have the types of its parameters.
 	Call struct {
 		function.Call
 		Args  []Expr
-		Parts string // the words among the arguments, such as MONTH
-	}
-
-	// Cast is CAST, or SAFE_CAST if Safe is set.
-	Cast struct {
-		Expr Expr
-		To   value.Type
-		Func value.CastFunc
-		Zone *time.Location // of texts and dates without one
-		Safe bool
+		Parts string // SAFE, and the words among the arguments, such as MONTH
 	}
 
 	// MakeArray is an array.
@@ -80,11 +71,16 @@ type (
 		Of    value.Type
 	}
 
-	// Lambda is a function of N arguments. Its body sees them in the slots from Base on, after those of the
-	// row around it.
+	// Lambda is a function of N arguments. Base is the number of arguments of the lambdas around it.
 	Lambda struct {
 		Base, N int
 		Body    Expr
+	}
+
+	// Argument is an argument of a lambda: N counts those of the lambdas around.
+	Argument struct {
+		N  int
+		Of value.Type
 	}
 )
 
@@ -144,22 +140,6 @@ func (e *Call) Eval(env *Env) (value.Value, error) {
 	return v, err
 }
 
-// Type returns the type after the cast.
-func (e *Cast) Type() value.Type { return e.To }
-
-// Eval casts the value; NULL stays NULL.
-func (e *Cast) Eval(env *Env) (value.Value, error) {
-	v, err := e.Expr.Eval(env)
-	if err != nil || v.IsNull() {
-		return v, err
-	}
-	v, err = e.Func(v, e.Zone)
-	if err != nil && e.Safe {
-		return value.Null, nil
-	}
-	return v, err
-}
-
 // Type returns the type of the array.
 func (e *MakeArray) Type() value.Type { return e.Of }
 
@@ -202,42 +182,60 @@ const lambdaCalls = 1 << 10
 
 // Eval returns the function, which sees the current row.
 func (e *Lambda) Eval(env *Env) (value.Value, error) {
-	row := make([]value.Value, e.Base+e.N)
-	copy(row, env.Row)
+	all := make([]value.Value, e.Base+e.N)
+	copy(all, env.lambdas)
+	inner := *env
+	inner.lambdas, inner.stack = all, nil
 	calls := 0
 	return value.Callable(func(args []value.Value) (value.Value, error) {
-		if calls++; calls%lambdaCalls == 0 && env.Context.Err() != nil {
+		if calls%lambdaCalls == 0 && env.Context.Err() != nil { // also at the first: lambdas inside of each other begin often
 			return value.Null, env.Context.Err()
 		}
-		copy(row[e.Base:], args)
-		inner := *env
-		inner.Row, inner.stack = row, nil
+		calls++
+		copy(all[e.Base:], args)
 		return e.Body.Eval(&inner)
 	}), nil
 }
+
+// Type returns the type of the argument.
+func (e *Argument) Type() value.Type { return e.Of }
+
+// Eval returns the argument.
+func (e *Argument) Eval(env *Env) (value.Value, error) { return env.lambdas[e.N], nil }
 
 // IsTrue reports whether a condition holds: NULL does not.
 func IsTrue(v value.Value) bool { return !v.IsNull() && v.Bool() }
 
 // Constant reports whether an expression has the same value for all rows of an execution.
 func Constant(e Expr) bool {
-	all := func(args []Expr) bool {
-		return !slices.ContainsFunc(args, func(arg Expr) bool { return !Constant(arg) })
+	return !Any(e, func(e Expr) bool {
+		switch e := e.(type) {
+		case *Slot, *Argument, *Lambda: // a lambda sees the row
+			return true
+		case *Call:
+			return e.Function.Random
+		}
+		return false
+	})
+}
+
+// Any reports whether match holds for an expression, or for one inside of it.
+func Any(e Expr, match func(Expr) bool) bool {
+	inside := func(e Expr) bool { return Any(e, match) }
+	if match(e) {
+		return true
 	}
 	switch e := e.(type) {
-	case *Const, *Param:
-		return true
 	case *Call:
-		return !e.Function.Random && all(e.Args)
-	case *Cast:
-		return Constant(e.Expr)
+		return slices.ContainsFunc(e.Args, inside)
 	case *Field:
-		return Constant(e.Expr)
+		return inside(e.Expr)
 	case *MakeArray:
-		return all(e.Items)
+		return slices.ContainsFunc(e.Items, inside)
 	case *MakeStruct:
-		return all(e.Items)
-	default: // slots; a lambda sees the row
-		return false
+		return slices.ContainsFunc(e.Items, inside)
+	case *Lambda:
+		return e.Body != nil && inside(e.Body)
 	}
+	return false
 }

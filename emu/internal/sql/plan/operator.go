@@ -29,6 +29,8 @@ type Column struct {
 type TableUse struct {
 	Table    string // its id
 	Families []string
+	// Materialized is the id of a materialized view's rows; 0 for a table.
+	Materialized uint32
 }
 
 // Operator produces rows.
@@ -40,6 +42,9 @@ type Operator interface {
 type (
 	// One produces one row without slots: the input of a SELECT without FROM.
 	One struct{}
+
+	// Given produces the rows that are given to the execution.
+	Given struct{}
 
 	// Scan produces the rows of a table that have at least one cell in any family, in the order of their
 	// keys. Slots: one for each column.
@@ -105,9 +110,11 @@ type (
 		Count, Offset Expr // over no slots; nil without a limit or an offset
 	}
 
-	// Window computes window functions over all rows of Input. Slots: those of Input, then one for each call.
+	// Window computes window functions over all rows of Input, which stay in their order. Slots: those of
+	// Input, then one for each call.
 	Window struct {
 		Input Operator
+		Specs []WindowSpec // each with calls
 		Calls []WindowCall
 	}
 )
@@ -157,24 +164,33 @@ type AggregateCall struct {
 	HavingMin bool
 }
 
+// WindowSpec divides rows into partitions, and orders each of them.
+type WindowSpec struct {
+	PartitionBy []Expr
+	OrderBy     []SortKey
+}
+
 // WindowCall is a call of a function over a window of rows.
 type WindowCall struct {
-	AggregateCall
-	PartitionBy []Expr
-	WindowOrder []SortKey
-	Frame       *Frame // nil: the frame of the function
+	function.Call
+	Args     []Expr
+	Distinct bool
+	Nulls    function.Nulls
+	Spec     int    // index of its spec
+	Frame    *Frame // nil for a function without frames
 }
 
 // Frame is a window frame.
 type Frame struct {
-	Range      bool
+	Range      bool // bounds are peers, or values of the only sort key, instead of rows
 	Start, End Bound
 }
 
-// Bound is a bound of a frame: Offset rows before or after the current row; or the first or last row.
+// Bound is a bound of a frame: the first or last row of the partition if Unbounded is set; else the current
+// row, or one at an Offset before or After it.
 type Bound struct {
 	Unbounded bool
-	Offset    Expr // over no slots; nil for the current row
+	Offset    Expr // over no slots, of type INT64 or that of the sort key; nil for the current row
 	After     bool
 }
 
@@ -185,6 +201,7 @@ type SortKey struct {
 }
 
 func (One) operator()        {}
+func (Given) operator()      {}
 func (*Scan) operator()      {}
 func (*Filter) operator()    {}
 func (*Project) operator()   {}

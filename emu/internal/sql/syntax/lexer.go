@@ -140,7 +140,7 @@ func (l *lexer) afterOperand() bool {
 	return l.last == tokQuoted
 }
 
-// blanks skips blanks and comments. Its error is an unclosed comment.
+// blanks skips blanks and comments. It returns an error for an unclosed comment.
 func (l *lexer) blanks() *Error {
 	for l.at < len(l.text) {
 		rest := l.text[l.at:]

@@ -77,7 +77,7 @@ func quotedEnd(s string, start int, quotes string) (int, bool) {
 }
 
 // contents returns the value of a string literal, a bytes literal or a quoted name. The offset of
-// an error is that in s.
+// an error counts from the start of s.
 func contents(s string, kind tokenKind) (string, *Error) {
 	quote := 0
 	if kind != tokQuoted {

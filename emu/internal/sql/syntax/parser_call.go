@@ -10,6 +10,7 @@ func (p *parser) call(path []Name) Expr {
 	}
 	p.expect("(")
 	c.Distinct = p.take("DISTINCT")
+	c.StarAt = p.tok.at
 	switch {
 	case p.take("*"):
 		c.Star = true
@@ -53,10 +54,10 @@ func (p *parser) callModifiers(c *Call) {
 		}
 		c.Having.Expr = p.expr()
 	}
-	if p.is("ORDER") {
+	if c.OrderAt = p.tok.at; p.is("ORDER") {
 		c.OrderBy = p.orderBy()
 	}
-	if p.take("LIMIT") {
+	if c.LimitAt = p.tok.at; p.take("LIMIT") {
 		c.Limit = p.expr()
 		if p.is("OFFSET") {
 			p.reject("An aggregate with OFFSET", p.tok.at)
@@ -163,7 +164,7 @@ func (p *parser) over() *Window {
 		}
 	}
 	others := []string{"ROWS", "RANGE", "ORDER"}
-	if p.is("ORDER") {
+	if w.OrderAt = p.tok.at; p.is("ORDER") {
 		w.OrderBy = p.orderBy()
 		others = others[:2]
 	}

@@ -274,7 +274,7 @@ func (p *parser) cast(safe bool) Expr {
 	if p.is("COLLATE") {
 		p.failBare(p.tok.at, "Type with collation name is not supported in cast")
 	}
-	if p.take("FORMAT") {
+	if x.FormatAt = p.tok.at; p.take("FORMAT") {
 		x.Format = p.expr()
 		x.Zone = p.timeZone()
 		p.expect(")")

@@ -315,12 +315,13 @@ type When struct {
 
 // Cast is CAST or SAFE_CAST.
 type Cast struct {
-	At     int
-	Safe   bool
-	Expr   Expr
-	Type   *Type
-	Format Expr // nil without FORMAT
-	Zone   Expr // nil without AT TIME ZONE after FORMAT
+	At       int
+	Safe     bool
+	Expr     Expr
+	Type     *Type
+	Format   Expr // nil without FORMAT
+	FormatAt int  // of FORMAT
+	Zone     Expr // nil without AT TIME ZONE after FORMAT
 }
 
 // Extract is EXTRACT(Part FROM Expr).
@@ -346,11 +347,14 @@ type Call struct {
 	Safe     bool   // SAFE.f(...): NULL instead of an error
 	Args     []Expr
 	Star     bool // f(*), without Args
+	StarAt   int
 	Distinct bool
 	Ignore   NullTreatment
 	Having   *HavingBound
 	OrderBy  []*OrderItem
+	OrderAt  int     // of ORDER
 	Limit    Expr    // nil without LIMIT
+	LimitAt  int     // of LIMIT
 	Over     *Window // nil without OVER
 }
 
@@ -377,6 +381,7 @@ type Window struct {
 	Name        *Name // the window that it extends, or nil
 	PartitionBy []Expr
 	OrderBy     []*OrderItem
+	OrderAt     int // of ORDER
 	Frame       *Frame
 }
 

@@ -205,7 +205,7 @@ func (v Value) Clone() Value {
 	return v
 }
 
-// Size returns about the memory of the value in bytes.
+// Size estimates the memory of the value, in bytes.
 func (v Value) Size() int {
 	n := int(unsafe.Sizeof(v)) + len(v.s)
 	for _, e := range v.Elems() {

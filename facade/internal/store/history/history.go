@@ -61,8 +61,8 @@ type Options struct {
 	// BatchBytes limits, approximately, the bytes of items or records in memory. Default:
 	// 2 MiB.
 	BatchBytes int
-	// Order compares two keys in the order of Scan. A key of an item that the table
-	// cannot hold comes last.
+	// Order compares two keys in the order of Scan. A key a of an item that the table cannot hold
+	// comes last. If only b is such a key, Order returns an error.
 	Order func(ctx context.Context, t *tabledef.Table, a, b attr.Item) (int, error)
 }
 

@@ -1,0 +1,303 @@
+package materialized
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/replica"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+const (
+	// batchRows and batchBytes bound the source rows and the outputs that are held in memory.
+	batchRows  = 256
+	batchBytes = 4 << 20
+	// stopped is how much later than the clock a record may seem to be committed.
+	stopped = 5 * time.Millisecond
+)
+
+// state has the knowledge of a process about a view.
+type state struct {
+	// seen and restores are the last number of the journal and the restores of the store up to which
+	// everything was applied, if whole is set.
+	seen, restores uint64
+	whole          bool
+	// trusted: the rows follow from the index, since this process has applied every change that it began.
+	trusted bool
+}
+
+// catchUp applies the changes that are older than lag.
+func (v *Views) catchUp(ctx context.Context, name string, lag time.Duration) error {
+	x, d, err := v.find(name)
+	if err != nil {
+		return refusal.Of(err)
+	}
+	number, _ := v.o.DB.JournalLast()
+	if err := x.acquire(ctx); err != nil {
+		return refusal.Of(err)
+	}
+	defer func() { <-x.lock }()
+	restores := v.o.DB.Restores()
+	if s := x.state; s.whole && s.seen >= number && s.restores == restores {
+		return nil
+	}
+	if x.state.restores != restores {
+		x.state = state{restores: restores}
+	}
+	x.state.whole = false
+	if err := v.o.DB.JournalSettled(ctx, number); err != nil {
+		return refusal.Of(err)
+	}
+	whole, err := v.apply(ctx, x, d, lag)
+	for range 3 {
+		if !needsFill(err) {
+			break
+		}
+		if err = v.fill(ctx, x, d); err == nil {
+			whole, err = v.apply(ctx, x, d, lag)
+		}
+	}
+	if err != nil {
+		x.state.trusted = false
+		if errors.Is(err, engine.ErrTableNotFound) {
+			return refusal.NoMaterializedView(name)
+		}
+		return refusal.Of(err)
+	}
+	x.state.trusted = true
+	x.state.seen, x.state.whole = number, whole
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	x.caught, x.number = v.o.Now(), number
+	return nil
+}
+
+// errFill is returned for a view whose rows cannot be derived from the journal.
+var errFill = errors.New("the view has to be filled")
+
+func needsFill(err error) bool {
+	return errors.Is(err, errFill) || errors.Is(err, engine.ErrJournalTrimmed) || errors.Is(err, engine.ErrJournalPosition) ||
+		errors.Is(err, engine.ErrRestored) || errors.Is(err, engine.ErrNoJournal)
+}
+
+func (x *view) source(d *Definition) string {
+	return resname.TablesOf(resname.First(x.name, 4)) + d.Table
+}
+
+// apply applies the records of the journal, from the stored position on. whole is false if it left out
+// records that are younger than lag.
+func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Duration) (whole bool, err error) {
+	at, err := v.position(ctx, x)
+	if err == nil && !at.whole {
+		err = errFill
+	}
+	if err != nil || lag == Manual {
+		return false, err
+	}
+	table, err := v.o.DB.Table(x.source(d))
+	if err != nil {
+		return false, err
+	}
+	if table.Journal[engine.JournalViews].Keep < v.keep() { // the lag was shorter when the view was made
+		if err := v.o.DB.UpdateCatalog(ctx, func(tx *engine.CatalogTx) error { return v.record(tx, table.Name) }); err != nil {
+			return false, err
+		}
+	}
+	r, err := v.o.DB.ReadJournal(table.Name, engine.JournalOptions{Reason: engine.JournalViews, After: at.number})
+	if err != nil {
+		return false, err
+	}
+	defer r.Close()
+	// While a clock stands still, the commit times of records increase by a microsecond each.
+	until := v.o.Now().Add(-lag + stopped).UnixMicro()
+	rows := map[string]bool{}
+	done := at.number
+	flush := func() error {
+		if done == at.number {
+			return nil
+		}
+		if err := v.applyRows(ctx, x, d, table, rows); err != nil {
+			return err
+		}
+		clear(rows)
+		at.number = done
+		return v.setPosition(ctx, x, at)
+	}
+	for whole = true; r.Next(); {
+		rec := r.Record()
+		if lag > 0 && rec.Micros > until {
+			whole = false
+			break
+		}
+		if rec.Kind == engine.JournalFamilyDropped { // any row may have changed
+			return false, errFill
+		}
+		rows[string(rec.Row)] = true
+		if done = rec.Number; len(rows) == batchRows {
+			if err := flush(); err != nil {
+				return false, err
+			}
+		}
+	}
+	return whole, errors.Join(r.Err(), flush())
+}
+
+// applyRows computes changed rows of the source table again.
+func (v *Views) applyRows(ctx context.Context, x *view, d *Definition, t *engine.Table, rows map[string]bool) error {
+	keys := make([]string, 0, len(rows))
+	for key := range rows {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	spans := make([]engine.Span, len(keys))
+	for i, key := range keys {
+		spans[i] = engine.Span{Start: []byte(key), End: append([]byte(key), 0)}
+	}
+	in, err := v.o.DB.Scan(ctx, t.Name, engine.ScanOptions{Spans: spans})
+	if err != nil {
+		return err
+	}
+	scan := replica.Stored(in)
+	defer func() { _ = scan.Close() }()
+	b := &batch{v: v, x: x, d: d}
+	found := scan.NextRow()
+	for _, key := range keys {
+		var entries []entry
+		if found && string(scan.Row()) == key {
+			if entries, err = d.entries(ctx, scan); err != nil {
+				return err
+			}
+			found = scan.NextRow()
+		}
+		if err := b.add(ctx, []byte(key), entries); err != nil {
+			return err
+		}
+	}
+	return errors.Join(scan.Err(), ctx.Err(), b.flush(ctx))
+}
+
+// fill makes the rows of a view from all rows of its table. Chunks keep the memory small, and no lock of the
+// table is held. If ctx ends, the next fill continues behind the last chunk.
+func (v *Views) fill(ctx context.Context, x *view, d *Definition) error {
+	x.state.trusted = false
+	source := x.source(d)
+	at, err := v.position(ctx, x)
+	if err != nil {
+		return err
+	}
+	if !at.filling || v.checkPosition(source, at.number) != nil {
+		// Changes after the number are applied again.
+		end, err := v.o.DB.JournalEnd(source, engine.JournalViews)
+		if err != nil {
+			return err
+		}
+		if err := v.empty(ctx, x); err != nil {
+			return err
+		}
+		at = position{number: end.Number, filling: true}
+	}
+	b := &batch{v: v, x: x, d: d, filling: true}
+	for more := true; more; {
+		if at.next, more, err = v.fillChunk(ctx, source, at.next, b); err == nil {
+			err = v.setPosition(ctx, x, at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if d.group != nil {
+		if err := v.regroup(ctx, x, d, engine.Span{Start: []byte{contributions}, End: []byte{contributions + 1}}); err != nil {
+			return err
+		}
+	}
+	return v.setPosition(ctx, x, position{number: at.number, whole: true})
+}
+
+// checkPosition returns an error if the journal has lost records after a number.
+func (v *Views) checkPosition(table string, number uint64) error {
+	r, err := v.o.DB.ReadJournal(table, engine.JournalOptions{Reason: engine.JournalViews, After: number})
+	if err == nil {
+		r.Close()
+	}
+	return err
+}
+
+// empty removes all rows of a view.
+func (v *Views) empty(ctx context.Context, x *view) error {
+	return errors.Join(
+		v.setPosition(ctx, x, position{}),
+		v.o.DB.DropRows(ctx, rowsOf(x.name), engine.Span{}), v.o.DB.DropRows(ctx, indexOf(x.name), engine.Span{}),
+	)
+}
+
+// fillChunk adds the rows of the source table from a key on to a batch, up to a number of rows.
+func (v *Views) fillChunk(ctx context.Context, source string, from []byte, b *batch) (next []byte, more bool, err error) {
+	in, err := v.o.DB.Scan(ctx, source, engine.ScanOptions{Spans: []engine.Span{{Start: from}}})
+	if err != nil {
+		return nil, false, err
+	}
+	scan := replica.Stored(in)
+	defer func() { _ = scan.Close() }()
+	next = from
+	n := 0
+	for ; n < batchRows && scan.NextRow(); n++ {
+		entries, err := b.d.entries(ctx, scan)
+		if err != nil {
+			return nil, false, err
+		}
+		next = append(bytes.Clone(scan.Row()), 0)
+		if err := b.add(ctx, next[:len(next)-1], entries); err != nil {
+			return nil, false, err
+		}
+	}
+	return next, n == batchRows, errors.Join(scan.Err(), ctx.Err(), b.flush(ctx))
+}
+
+// position is the progress of a view. The zero position is that of a view without rows.
+type position struct {
+	number  uint64 // of the journal, up to which the rows reflect all changes once they are whole
+	whole   bool
+	filling bool
+	next    []byte // the source row that is filled next
+}
+
+// The stored form of a position is its number, and the next source row after this byte while it is filling.
+const fillingByte = 'f'
+
+// position returns the progress of a view.
+func (v *Views) position(ctx context.Context, x *view) (position, error) {
+	scan, err := v.o.DB.Scan(ctx, indexOf(x.name), engine.ScanOptions{Spans: []engine.Span{{Start: positionRow, End: append(bytes.Clone(positionRow), 0)}}})
+	if err != nil {
+		return position{}, err
+	}
+	defer func() { _ = scan.Close() }()
+	if !scan.NextRow() || !scan.NextCell() || len(scan.Cell().Value) < 8 {
+		return position{}, scan.Err()
+	}
+	stored := bytes.Clone(scan.Cell().Value)
+	at := position{number: binary.BigEndian.Uint64(stored), whole: len(stored) == 8}
+	if !at.whole {
+		at.filling, at.next = true, stored[9:]
+	}
+	return at, scan.Err()
+}
+
+// setPosition stores the progress of a view.
+func (v *Views) setPosition(ctx context.Context, x *view, at position) error {
+	x.state.whole = false
+	m := []engine.Mutation{{Kind: engine.DeleteFromRow}}
+	if at.whole || at.filling {
+		stored := binary.BigEndian.AppendUint64(nil, at.number)
+		if at.filling {
+			stored = append(append(stored, fillingByte), at.next...)
+		}
+		m = []engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: stored}}
+	}
+	return v.o.DB.Mutate(ctx, indexOf(x.name), positionRow, m)
+}

@@ -1,0 +1,375 @@
+package materialized
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/execution"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// The rows of the index begin with a byte for their kind:
+//
+//	p                               the position in the journal
+//	s source key                    the rows of the view that the source row is in: length, key ...
+//	g escaped view key 00 01 source key   its encoded outputs for that row, with GROUP BY
+//
+// A source row is noted under s in all rows of the view that it leaves or enters before any of them changes.
+// So the same work, repeated after a crash, finds the rows that it left.
+const (
+	sources       = 's'
+	contributions = 'g'
+	indexFamily   = "i"
+)
+
+var positionRow = []byte{'p'}
+
+// contributionKey returns the key of the outputs of a source row for a row of the view; without a source row,
+// what the keys of all of them begin with.
+func contributionKey(viewKey, source []byte) []byte {
+	key := append([]byte{contributions}, bytes.ReplaceAll(viewKey, []byte{0}, []byte{0, 0xff})...)
+	return append(append(key, 0, 1), source...)
+}
+
+// viewKeyOf returns the row of the view in the key of a contribution.
+func viewKeyOf(key []byte) ([]byte, bool) {
+	for i := 1; i+1 < len(key); i++ {
+		if key[i] != 0 {
+			continue
+		}
+		if key[i+1] == 1 {
+			return bytes.ReplaceAll(key[1:i], []byte{0, 0xff}, []byte{0}), true
+		}
+		i++
+	}
+	return nil, false
+}
+
+func prefixSpan(prefix []byte) engine.Span {
+	end := bytes.Clone(prefix)
+	end[len(end)-1]++ // prefixes end with 01
+	return engine.Span{Start: prefix, End: end}
+}
+
+// batch applies source rows together.
+type batch struct {
+	v       *Views
+	x       *view
+	d       *Definition
+	filling bool // the index is empty, and rows of groups are made at the end
+
+	rows  []sourceRow
+	bytes int
+}
+
+// sourceRow is a source row with its entries, sorted by key.
+type sourceRow struct {
+	key     []byte
+	entries []entry
+	old     [][]byte // the rows of the view that it was in
+}
+
+// add adds a source row; nil entries are those of a row that was deleted or is left out.
+func (b *batch) add(ctx context.Context, key []byte, entries []entry) error {
+	slices.SortFunc(entries, func(x, y entry) int { return bytes.Compare(x.key, y.key) })
+	b.rows = append(b.rows, sourceRow{key: key, entries: entries})
+	for i := range entries {
+		b.bytes += entries[i].size()
+	}
+	if b.bytes < batchBytes && len(b.rows) < batchRows {
+		return nil
+	}
+	return b.flush(ctx)
+}
+
+// flush applies the batch.
+func (b *batch) flush(ctx context.Context) error {
+	if len(b.rows) == 0 {
+		return nil
+	}
+	err := b.note(ctx)
+	if err == nil && b.d.group == nil {
+		err = b.replace(ctx)
+	} else if err == nil {
+		err = b.contribute(ctx)
+	}
+	if err == nil {
+		err = b.forget(ctx)
+	}
+	b.rows, b.bytes = nil, 0
+	return err
+}
+
+// noted is the row of a source row in the index.
+func (b *batch) noted(keep func(*sourceRow) bool) (rows [][]byte, of []*sourceRow) {
+	for i := range b.rows {
+		if r := &b.rows[i]; keep(r) {
+			rows, of = append(rows, append([]byte{sources}, r.key...)), append(of, r)
+		}
+	}
+	return rows, of
+}
+
+// note reads the rows of the view that the source rows were in, and notes those that they will be in.
+func (b *batch) note(ctx context.Context) error {
+	rows, of := b.noted(func(*sourceRow) bool { return true })
+	return errors.Join(b.v.o.DB.UpdateRows(ctx, indexOf(b.x.name), rows, func(i int, tx *engine.RowTx) error {
+		r := of[i]
+		scan := tx.Scan()
+		if scan.NextCell() {
+			r.old = splitKeys(scan.Cell().Value)
+		}
+		if err := scan.Close(); err != nil {
+			return err
+		}
+		all := slices.Clone(r.old)
+		for _, e := range r.entries {
+			if !slices.ContainsFunc(r.old, func(k []byte) bool { return bytes.Equal(k, e.key) }) {
+				all = append(all, e.key)
+			}
+		}
+		if len(all) == len(r.old) {
+			return nil
+		}
+		return tx.Mutate([]engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: joinKeys(all)}})
+	})...)
+}
+
+// left reports whether a source row is no longer in a row of the view.
+func (r *sourceRow) left(key []byte) bool {
+	_, found := slices.BinarySearchFunc(r.entries, key, func(e entry, key []byte) int { return bytes.Compare(e.key, key) })
+	return !found
+}
+
+// forget notes only the rows of the view that the source rows are in.
+func (b *batch) forget(ctx context.Context) error {
+	rows, of := b.noted(func(r *sourceRow) bool { return slices.ContainsFunc(r.old, r.left) })
+	return errors.Join(b.v.o.DB.UpdateRows(ctx, indexOf(b.x.name), rows, func(i int, tx *engine.RowTx) error {
+		if len(of[i].entries) == 0 {
+			return tx.Mutate([]engine.Mutation{{Kind: engine.DeleteFromRow}})
+		}
+		var keys [][]byte
+		for _, e := range of[i].entries {
+			keys = append(keys, e.key)
+		}
+		return tx.Mutate([]engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: joinKeys(keys)}})
+	})...)
+}
+
+func joinKeys(keys [][]byte) []byte {
+	out := []byte{}
+	for _, k := range keys {
+		out = append(binary.AppendUvarint(out, uint64(len(k))), k...)
+	}
+	return out
+}
+
+func splitKeys(from []byte) [][]byte {
+	from = bytes.Clone(from)
+	var keys [][]byte
+	for len(from) > 0 {
+		n, size := binary.Uvarint(from)
+		if size <= 0 || n > uint64(len(from)-size) {
+			return keys
+		}
+		end := size + int(n) //nolint:gosec // at most the length
+		keys, from = append(keys, from[size:end:end]), from[end:]
+	}
+	return keys
+}
+
+// replace writes the rows of a view without GROUP BY: each belongs to one source row.
+func (b *batch) replace(ctx context.Context) error {
+	var keys [][]byte
+	var cells [][]engine.Mutation
+	for i := range b.rows {
+		r := &b.rows[i]
+		for _, key := range r.old {
+			if r.left(key) {
+				keys, cells = append(keys, key), append(cells, nil)
+			}
+		}
+		for _, e := range r.entries {
+			keys, cells = append(keys, e.key), append(cells, e.cells)
+		}
+	}
+	return b.v.write(ctx, b.x, keys, cells)
+}
+
+// write replaces rows of a view. A row without cells is deleted.
+func (v *Views) write(ctx context.Context, x *view, keys [][]byte, cells [][]engine.Mutation) error {
+	return errors.Join(v.o.DB.UpdateRows(ctx, rowsOf(x.name), keys, func(i int, tx *engine.RowTx) error {
+		return tx.Mutate(append([]engine.Mutation{{Kind: engine.DeleteFromRow}}, cells[i]...))
+	})...)
+}
+
+// contribute writes the contributions of the source rows, and then the rows of the view that they are part of.
+func (b *batch) contribute(ctx context.Context) error {
+	var keys, viewKeys, parts [][]byte
+	for i := range b.rows {
+		r := &b.rows[i]
+		for _, key := range r.old {
+			if r.left(key) {
+				keys, viewKeys, parts = append(keys, contributionKey(key, r.key)), append(viewKeys, key), append(parts, nil)
+			}
+		}
+		for _, e := range r.entries {
+			keys, viewKeys, parts = append(keys, contributionKey(e.key, r.key)), append(viewKeys, e.key), append(parts, e.parts)
+		}
+	}
+	changed := map[string]bool{} // rows of the view
+	err := errors.Join(b.v.o.DB.UpdateRows(ctx, indexOf(b.x.name), keys, func(i int, tx *engine.RowTx) error {
+		scan := tx.Scan()
+		same := scan.NextCell() && parts[i] != nil && bytes.Equal(scan.Cell().Value, parts[i])
+		if err := scan.Close(); err != nil {
+			return err
+		}
+		if same && b.x.state.trusted {
+			return nil
+		}
+		changed[string(viewKeys[i])] = true
+		if parts[i] == nil {
+			return tx.Mutate([]engine.Mutation{{Kind: engine.DeleteFromRow}})
+		}
+		return tx.Mutate([]engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: parts[i]}})
+	})...)
+	if err != nil || b.filling {
+		return err
+	}
+	for key := range changed {
+		if err := b.v.regroup(ctx, b.x, b.d, prefixSpan(contributionKey([]byte(key), nil)), []byte(key)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// regroup computes the rows of the view from the contributions in a span. The rows in gone are deleted if they
+// have none.
+func (v *Views) regroup(ctx context.Context, x *view, d *Definition, span engine.Span, gone ...[]byte) error {
+	scan, err := v.o.DB.Scan(ctx, indexOf(x.name), engine.ScanOptions{Spans: []engine.Span{span}})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = scan.Close() }()
+	keys, cells := gone, make([][]engine.Mutation, len(gone))
+	in := &contributed{scan: scan, d: d}
+	for in.next() {
+		key := bytes.Clone(in.key)
+		var row []engine.Mutation
+		ok, err := run(ctx, d.group, execution.Options{Given: in}, func(out []value.Value) error {
+			row = d.appendCells(row, out)
+			return nil
+		})
+		if err == nil {
+			err = in.skip()
+		}
+		if err != nil {
+			return err
+		}
+		if !ok {
+			row = nil
+		}
+		if len(gone) > 0 {
+			cells[0] = row
+			continue
+		}
+		if keys, cells = append(keys, key), append(cells, row); len(keys) == batchRows {
+			if err := v.write(ctx, x, keys, cells); err != nil {
+				return err
+			}
+			keys, cells = nil, nil
+		}
+	}
+	return errors.Join(in.err, scan.Err(), ctx.Err(), v.write(ctx, x, keys, cells))
+}
+
+// contributed has the outputs for one row of the view after the other, as rows of an execution.
+type contributed struct {
+	scan  *engine.Scan
+	d     *Definition
+	key   []byte // of the row of the view
+	rest  []byte // outputs of the current contribution that were not returned
+	ahead bool   // the scan is on the first contribution of the next row of the view
+	end   bool
+	err   error
+}
+
+// next moves to the next row of the view.
+func (c *contributed) next() bool {
+	if c.err != nil || c.end {
+		return false
+	}
+	if !c.ahead && !c.scan.NextRow() {
+		c.end = true
+		return false
+	}
+	c.ahead = false
+	key, ok := viewKeyOf(c.scan.Row())
+	if !ok {
+		c.err = errDamaged
+		return false
+	}
+	c.key = key
+	c.err = c.read()
+	return c.err == nil
+}
+
+// read reads the contribution that the scan is on.
+func (c *contributed) read() error {
+	c.rest = nil
+	if c.scan.NextCell() {
+		c.rest = bytes.Clone(c.scan.Cell().Value)
+	}
+	return c.scan.Err()
+}
+
+// Next returns the next output for the row of the view.
+func (c *contributed) Next() ([]value.Value, error) {
+	for len(c.rest) == 0 {
+		if c.ahead || c.end {
+			return nil, io.EOF
+		}
+		if !c.scan.NextRow() {
+			c.end = true
+			if err := c.scan.Err(); err != nil {
+				return nil, err
+			}
+			return nil, io.EOF
+		}
+		key, ok := viewKeyOf(c.scan.Row())
+		if !ok {
+			return nil, errDamaged
+		}
+		if !bytes.Equal(key, c.key) {
+			c.ahead = true
+			return nil, io.EOF
+		}
+		if err := c.read(); err != nil {
+			return nil, err
+		}
+	}
+	row, rest, err := nextPart(c.rest, c.d.parts)
+	c.rest = rest
+	return row, err
+}
+
+// skip passes the outputs that an execution has not read.
+func (c *contributed) skip() error {
+	for {
+		c.rest = nil
+		if _, err := c.Next(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// Close does nothing: the scan belongs to the caller.
+func (c *contributed) Close() error { return nil }

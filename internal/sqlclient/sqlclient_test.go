@@ -1,0 +1,65 @@
+package sqlclient_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/internal/sqlclient"
+)
+
+// TestMark marks the place of an error in its line.
+func TestMark(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 200)
+	for name, c := range map[string]struct{ query, text, want string }{
+		"one line":         {"SELECT a FROM t", "Unrecognized name: a [at 1:8]", "SELECT a FROM t\n       ^"},
+		"the second line":  {"SELECT *\r\nFROM t", "Table not found: t [at 2:6]", "FROM t\n     ^"},
+		"a tab":            {"SELECT\ta", "Unrecognized name: a [at 1:9]", "SELECT  a\n        ^"},
+		"another alphabet": {"SELECT 'ë', a", "Unrecognized name: a [at 1:13]", "SELECT 'ë', a\n            ^"},
+		"the end":          {"SELECT", "Unexpected end of statement [at 1:7]", "SELECT\n      ^"},
+		"a long line":      {long + "a" + long, "x [at 1:201]", long[:60] + "a" + long[:59] + "\n" + strings.Repeat(" ", 60) + "^"},
+		"a control":        {"\x1bSELECT", "x [at 1:1]", " SELECT\n^"},
+		"no place":         {"SELECT 1", "the query is too slow", ""},
+		"a line too many":  {"SELECT 1", "x [at 2:1]", ""},
+		"a huge number":    {"SELECT 1", "x [at 99999999999999999999999:1]", ""},
+		"a large column":   {"SELECT 1", "x [at 1:1000]", "SELECT 1\n        ^"},
+	} {
+		if got := sqlclient.Mark(c.query, errors.New(c.text)); got != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
+		}
+	}
+}
+
+// TestParamOf: a Go value becomes a parameter of its type, as its text does.
+func TestParamOf(t *testing.T) {
+	t.Parallel()
+	for kind, c := range map[string]struct {
+		text string
+		v    any
+	}{"STRING": {"a", "a"}, "BYTES": {"a", []byte("a")}, "INT64": {"-3", -3}, "FLOAT64": {"0.5", 0.5}, "BOOL": {"true", true}} {
+		want, err := sqlclient.Param(kind, c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := sqlclient.ParamOf(c.v); err != nil || !proto.Equal(got, want) {
+			t.Errorf("%s: %v, %v, want %v", kind, got, err, want)
+		}
+	}
+	list, err := sqlclient.ParamOf([][]byte{[]byte("a"), []byte("b")})
+	if err != nil || sqlclient.TypeText(list.GetType()) != "ARRAY<BYTES>" || sqlclient.Text(list, list.GetType()) != "[a, b]" {
+		t.Errorf("a list is %v, %v", list, err)
+	}
+	at, err := sqlclient.ParamOf(time.Unix(1, 0))
+	if err != nil || sqlclient.TypeText(at.GetType()) != "TIMESTAMP" || sqlclient.Text(at, at.GetType()) != "1970-01-01T00:00:01Z" {
+		t.Errorf("a time is %v, %v", at, err)
+	}
+	for _, v := range []any{nil, struct{}{}, []any{"a"}, map[string]int{}, int8(1)} {
+		if p, err := sqlclient.ParamOf(v); err == nil || p != nil {
+			t.Errorf("%T is %v", v, p)
+		}
+	}
+}

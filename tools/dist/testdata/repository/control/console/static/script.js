@@ -1,0 +1,4 @@
+/*!
+The license of a script.
+*/
+let a = 1
