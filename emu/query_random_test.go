@@ -79,8 +79,7 @@ func newRandomTables(tb testing.TB, rng *rand.Rand) *sqlServer {
 // generated is an expression or a column of a type.
 type generated struct{ text, of string }
 
-// queryGenerator draws statements. To add a kind of expression, such as a window function, add a line to its
-// grammar.
+// queryGenerator draws statements. To add a kind of expression, add a line to its grammar.
 type queryGenerator struct {
 	draw  func(n int) int // returns a number in [0, n)
 	names int             // that were drawn
@@ -169,12 +168,36 @@ var grammar = map[string][]string{
 	"TOTAL BOOL":         {"LOGICAL_AND({BOOL})", "LOGICAL_OR({BOOL})"},
 	"TOTAL ARRAY<BYTES>": {"ARRAY_AGG({BYTES})", "ARRAY_AGG(DISTINCT {BYTES} IGNORE NULLS ORDER BY {BYTES})", "ARRAY_AGG({BYTES} ORDER BY {INT64} NULLS LAST LIMIT 3)", "ARRAY_CONCAT_AGG({ARRAY<BYTES>})"},
 	"TOTAL ARRAY<INT64>": {"ARRAY_AGG({INT64} HAVING MIN {BYTES})", "ARRAY_AGG(DISTINCT {INT64})"},
+	// PARTED, ORDERED and FRAMED are windows.
+	"OVER INT64": {
+		"ROW_NUMBER() OVER ({PARTED})", "ROW_NUMBER() OVER ({ORDERED})", "RANK() OVER ({ORDERED})", "DENSE_RANK() OVER ({ORDERED})", "NTILE(3) OVER ({ORDERED})",
+		"COUNT(*) OVER ({FRAMED})", "SUM({INT64}) OVER ({FRAMED})", "MAX({INT64}) OVER ({FRAMED})", "COUNT(DISTINCT {BYTES}) OVER ({PARTED})",
+		"LAG({INT64}) OVER ({ORDERED})", "LEAD({INT64}, 2, @pi) OVER ({ORDERED})", "NTH_VALUE({INT64}, 2) OVER ({FRAMED})",
+	},
+	"OVER BYTES": {
+		"FIRST_VALUE({BYTES}) OVER ({FRAMED})", "LAST_VALUE({BYTES} IGNORE NULLS) OVER ({FRAMED})", "NTH_VALUE({BYTES}, 2 IGNORE NULLS) OVER ({FRAMED})",
+		"LAG({BYTES}, @pi, b'x') OVER ({ORDERED})", "MIN({BYTES}) OVER ({FRAMED})", "STRING_AGG({BYTES}, b'|') OVER ({FRAMED})", "PERCENTILE_DISC({BYTES}, 0.5) OVER ({PARTED})",
+	},
+	"OVER FLOAT64": {
+		"AVG({INT64}) OVER ({FRAMED})", "SUM({FLOAT64}) OVER ({FRAMED})", "PERCENT_RANK() OVER ({ORDERED})", "CUME_DIST() OVER ({ORDERED})",
+		"PERCENTILE_CONT({INT64}, 0.3 RESPECT NULLS) OVER ({PARTED})",
+	},
+	"OVER ARRAY<BYTES>": {"ARRAY_AGG({BYTES} IGNORE NULLS) OVER ({FRAMED})", "ARRAY_AGG({BYTES}) OVER ({ORDERED} ROWS 1 PRECEDING)"},
+	"PARTED":            {"", "PARTITION BY {BYTES}", "PARTITION BY {INT64}, {BOOL}"},
+	"ORDERED":           {"{PARTED} ORDER BY {BYTES}", "{PARTED} ORDER BY {INT64} DESC, {STRING}", "ORDER BY {FLOAT64} NULLS LAST"},
+	"FRAMED": {
+		"{ORDERED}", "{ORDERED} ROWS BETWEEN 1 PRECEDING AND @pi FOLLOWING", "{ORDERED} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING",
+		"{ORDERED} ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING", "{ORDERED} RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+		"{PARTED} ORDER BY {INT64} RANGE BETWEEN @pi PRECEDING AND CURRENT ROW", "{PARTED} ORDER BY {INT64} DESC NULLS FIRST RANGE BETWEEN 1 FOLLOWING AND 3 FOLLOWING",
+		"{PARTED} ORDER BY {FLOAT64} DESC RANGE BETWEEN 1 PRECEDING AND @pf FOLLOWING", "{PARTED}",
+	},
 }
 
 var (
 	scalars    = []string{"BOOL", "INT64", "INT64", "FLOAT64", "STRING", "BYTES", "BYTES", "TIMESTAMP", "DATE"}
 	histories  = "ARRAY<STRUCT<timestamp TIMESTAMP, value BYTES>>"
 	composites = []string{"ARRAY<INT64>", "ARRAY<BYTES>", "ARRAY<STRING>"}
+	windows    = []string{"OVER INT64", "OVER INT64", "OVER BYTES", "OVER FLOAT64", "OVER ARRAY<BYTES>"}
 	totals     = []string{"TOTAL INT64", "TOTAL INT64", "TOTAL BYTES", "TOTAL FLOAT64", "TOTAL BOOL", "TOTAL ARRAY<BYTES>", "TOTAL ARRAY<INT64>"}
 )
 
@@ -388,8 +411,17 @@ func (q *queryGenerator) items(of func() generated) (text string, columns []gene
 
 // item draws an element of a SELECT list.
 func (q *queryGenerator) item() generated {
+	if q.chance(8) {
+		return q.windowed()
+	}
 	of := q.pick(slices.Concat(scalars, scalars, composites, []string{"MAP<BYTES, BYTES>", "MAP<BYTES, INT64>", histories, histories})...)
 	return generated{q.expr(of, 3), of}
+}
+
+// windowed draws a call with OVER.
+func (q *queryGenerator) windowed() generated {
+	of := q.pick(windows...)
+	return generated{q.expr(of, 4), strings.TrimPrefix(of, "OVER ")}
 }
 
 // orderable reports whether ORDER BY and GROUP BY accept a type.
@@ -422,6 +454,9 @@ func (q *queryGenerator) query(depth int) (text string, columns []generated) {
 		}
 		q.columns = grouped
 		text, columns = q.items(func() generated {
+			if q.chance(8) {
+				return q.windowed()
+			}
 			if q.chance(3) {
 				of := q.pick("INT64", "BYTES", "BOOL", "STRING")
 				return generated{q.expr(of, 2), of}
@@ -444,6 +479,9 @@ func (q *queryGenerator) query(depth int) (text string, columns []generated) {
 		if q.keyed && distinct == "" && q.chance(2) {
 			order = append(order, "_key")
 		}
+	}
+	if q.chance(12) {
+		from += " QUALIFY " + q.expr("OVER INT64", 4) + " < 3"
 	}
 	for _, c := range columns {
 		if orderable(c.of) && q.chance(3) {
