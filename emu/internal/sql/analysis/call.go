@@ -11,12 +11,12 @@ import (
 
 // call analyzes a call of a function.
 func (a *analyzer) call(e *syntax.Call, s *scope) (typed, error) {
-	if e.Over != nil {
-		return a.window(e, s)
-	}
 	name := dotted(e.Path)
 	if same(name, "WRITE_TIMESTAMP") {
 		return a.writeTimestamp(e, s)
+	}
+	if e.Over != nil {
+		return a.window(e, s)
 	}
 	f, ok := function.Lookup(name)
 	switch {
@@ -34,6 +34,9 @@ func (a *analyzer) call(e *syntax.Call, s *scope) (typed, error) {
 
 // writeTimestamp analyzes WRITE_TIMESTAMP(family, qualifier), which reads the timestamp of a cell.
 func (a *analyzer) writeTimestamp(e *syntax.Call, s *scope) (typed, error) {
+	if e.Over != nil {
+		return typed{}, a.fail(e.Pos(), "Function WRITE_TIMESTAMP does not support an OVER clause")
+	}
 	if len(e.Args) != 2 {
 		return typed{}, a.fail(e.Pos(), "WRITE_TIMESTAMP expects a column family and a qualifier")
 	}
