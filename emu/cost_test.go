@@ -92,6 +92,29 @@ func testMemoryOfScans(t *testing.T) {
 			t.Errorf("%s: %d bytes are allocated in a table of %d rows, %d in one of %d", tc.name, is, many, was, few)
 		}
 	}
+	for _, query := range []string{"SELECT * FROM t LIMIT 10", "SELECT * FROM t WHERE _key = 'r000150'", "SELECT * FROM t ORDER BY _key DESC LIMIT 10"} {
+		was, is := memory.Allocated(small.query(query)), memory.Allocated(large.query(query))
+		t.Logf("%s: %d bytes are allocated of %d rows, %d of %d", query, was, few, is, many)
+		if is > 2*was+64<<10 {
+			t.Errorf("%s: %d bytes are allocated in a table of %d rows, %d in one of %d", query, is, many, was, few)
+		}
+	}
+}
+
+// query prepares a query and returns a function that runs it.
+func (e *env) query(text string) func() {
+	e.t.Helper()
+	prepared, err := e.data.PrepareQuery(e.ctx(), &btpb.PrepareQueryRequest{InstanceName: testInstance, Query: text})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return func() {
+		stream, err := e.data.ExecuteQuery(e.ctx(), &btpb.ExecuteQueryRequest{InstanceName: testInstance, PreparedQuery: prepared.GetPreparedQuery()})
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		readToEnd(e.t, stream.Recv)
+	}
 }
 
 // fewestAllocations returns the allocations of a call: the least of many short measurements,
@@ -168,6 +191,11 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 		// Two per row.
 		{"ReadRows of 100 rows", 60 + 100*2, func() { read(&btpb.ReadRowsRequest{}) }},
 		{"ReadRows of 100 rows, rows_limit 1", 60, func() { read(&btpb.ReadRowsRequest{RowsLimit: 1}) }},
+		{"ExecuteQuery of a row", 100, e.query("SELECT _key, f['a'] AS a FROM t WHERE _key = 'r050'")},
+		// None per row.
+		{"ExecuteQuery of 100 rows", 110, e.query("SELECT _key, f['a'] AS a, f['b'] AS b FROM t")},
+		{"ExecuteQuery of 100 rows, LIMIT 1", 100, e.query("SELECT _key, f['a'] AS a FROM t LIMIT 1")},
+		{"ExecuteQuery of 100 rows, one group", 120, e.query("SELECT f['a'] AS a, COUNT(*) AS n FROM t GROUP BY a")},
 		{"ReadModifyWriteRow", 60, func() {
 			_, err := e.data.ReadModifyWriteRow(t.Context(), &btpb.ReadModifyWriteRowRequest{
 				TableName: testTable, RowKey: row, Rules: []*btpb.ReadModifyWriteRule{{

@@ -11,8 +11,6 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
@@ -32,6 +30,10 @@ const (
 	// emulators receive at most 4 MiB.
 	batchBytes = 2 << 20
 	pieceBytes = 1 << 20
+
+	// maxResultRow is the size of a row of a result in memory. Its values may share their parts, but its
+	// messages do not.
+	maxResultRow = 64 << 20
 )
 
 // ExecuteQuery runs a prepared query, or a query that it prepares itself. The tables are read in their
@@ -74,7 +76,7 @@ func (c *call) ExecuteQuery(req *btpb.ExecuteQueryRequest, stream btpb.Bigtable_
 	ctx := stream.Context()
 	rows, err := execution.Run(ctx, prepared.plan, execution.Options{
 		Tables: tables{c, prepared.instance}, Params: params, Memory: c.queryMemory,
-		Functions: &function.Context{NowMicros: c.now().UnixMicro(), ViewParameters: views, Cluster: c.at.Cluster},
+		Functions: &function.Context{NowMicros: c.now().UnixMicro(), ViewParameters: views, Cluster: c.at.Cluster, Random: c.random},
 	})
 	if err != nil {
 		return refusal.OfQuery(err)
@@ -298,14 +300,16 @@ const valuesField = 2
 // add adds a row, and sends the batch that it completes. Values are encoded at once, since they are valid
 // only until the next row is read.
 func (w *resultWriter) add(row []value.Value, columns []plan.Column) error {
+	size := 0
+	for _, v := range row {
+		size += v.Size()
+	}
+	if size > maxResultRow {
+		return value.Exhausted("a row of the result has more than %d bytes", maxResultRow)
+	}
 	for i, v := range row {
-		m, err := value.ToProto(v, columns[i].Type)
-		if err != nil {
-			return err
-		}
-		w.data = protowire.AppendTag(w.data, valuesField, protowire.BytesType)
-		w.data = protowire.AppendVarint(w.data, uint64(proto.Size(m)))
-		if w.data, err = (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend(w.data, m); err != nil {
+		var err error
+		if w.data, err = value.AppendProto(w.data, valuesField, v, columns[i].Type); err != nil {
 			return err
 		}
 	}

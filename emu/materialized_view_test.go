@@ -70,7 +70,7 @@ const (
 // The rows of a view are those of its query, at once after each change. Seen: better-bttest.
 func TestMaterializedViews(t *testing.T) {
 	t.Parallel()
-	conn := newSQL(t)
+	conn := newSQL(t).conn
 	mustCreateView(t, conn, "v1", countsByType)
 	mustCreateView(t, conn, "v2", byCity)
 	want := func(id, query, rows, sql string) {
@@ -119,7 +119,7 @@ func TestMaterializedViews(t *testing.T) {
 // The refusals of the service. Seen: better-bttest.
 func TestMaterializedViews_Refusals(t *testing.T) {
 	t.Parallel()
-	conn := newSQL(t)
+	conn := newSQL(t).conn
 	const many = "This query is not valid. Please ensure that all parts of the query are valid"
 	for query, want := range map[string]string{
 		"SELECT _key AS k FROM g":                                                                   "queries must contain a GROUP BY or ORDER BY clause",
@@ -159,7 +159,7 @@ func TestMaterializedViews_Refusals(t *testing.T) {
 // A view cannot change, and its table stays while the view reads it.
 func TestMaterializedViews_Admin(t *testing.T) {
 	t.Parallel()
-	conn := newSQL(t)
+	conn := newSQL(t).conn
 	admin, tables := btapb.NewBigtableInstanceAdminClient(conn), btapb.NewBigtableTableAdminClient(conn)
 	name := sqlInstance + "/materializedViews/v1"
 	_, err := admin.GetMaterializedView(t.Context(), &btapb.GetMaterializedViewRequest{Name: name})
@@ -222,7 +222,7 @@ func TestMaterializedViews_Admin(t *testing.T) {
 // that its name says.
 func TestMaterializedViews_Rows(t *testing.T) {
 	t.Parallel()
-	conn := newSQL(t)
+	conn := newSQL(t).conn
 	for id, c := range map[string]struct{ query, want string }{
 		"failing": { // two of the names have no second part
 			"SELECT _key AS k, SPLIT(info['name'], 'a')[OFFSET(1)] AS x FROM g ORDER BY k",
@@ -264,7 +264,7 @@ func TestMaterializedViews_Rows(t *testing.T) {
 // SampleRowKeys reads a view too, and nothing writes it.
 func TestMaterializedViews_Reads(t *testing.T) {
 	t.Parallel()
-	conn := newSQL(t)
+	conn := newSQL(t).conn
 	mustCreateView(t, conn, "v1", countsByType)
 	client, name := btpb.NewBigtableClient(conn), sqlInstance+"/materializedViews/v1"
 	samples, err := client.SampleRowKeys(t.Context(), &btpb.SampleRowKeysRequest{MaterializedViewName: name})

@@ -84,6 +84,7 @@ func (c *call) prepare(instance, text string, types map[string]*btpb.Type) (*pre
 	if p.plan, err = analysis.Analyze(text, analysis.Options{Catalog: c.catalog(c.db, instance), Params: p.params}); err != nil {
 		return nil, refusal.OfQuery(err)
 	}
+	analysis.Optimize(p.plan)
 	schema := &btpb.ProtoSchema{}
 	for _, column := range p.plan.Columns {
 		schema.Columns = append(schema.Columns, &btpb.ColumnMetadata{Name: column.Name, Type: column.Type.Proto()})

@@ -67,7 +67,7 @@ const expiredText = "The prepared query has expired. Please re-issue the Execute
 func TestQuery_Plans(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(time.Unix(1_700_000_000, 0))
-	conn := newSQLWith(t, emu.Options{Clock: now})
+	conn := newSQLWith(t, emu.Options{Clock: now}).conn
 	client, admin := btpb.NewBigtableClient(conn), btapb.NewBigtableTableAdminClient(conn)
 	prepare := func(text string) *btpb.PrepareQueryResponse {
 		t.Helper()
@@ -120,7 +120,7 @@ func TestQuery_Plans(t *testing.T) {
 // Parameters must be those of the preparation, each with its type.
 func TestQuery_Params(t *testing.T) {
 	t.Parallel()
-	client := btpb.NewBigtableClient(newSQL(t))
+	client := btpb.NewBigtableClient(newSQL(t).conn)
 	p, err := client.PrepareQuery(t.Context(), &btpb.PrepareQueryRequest{
 		InstanceName: sqlInstance, Query: "SELECT _key FROM g WHERE _key = @k", ParamTypes: map[string]*btpb.Type{"k": paramOf("BYTES", "").GetType()},
 	})
@@ -155,7 +155,7 @@ func TestQuery_Params(t *testing.T) {
 // A logical view is a query that others read like a table.
 func TestLogicalViews(t *testing.T) {
 	t.Parallel()
-	conn := newSQL(t)
+	conn := newSQL(t).conn
 	client, admin := btpb.NewBigtableClient(conn), btapb.NewBigtableInstanceAdminClient(conn)
 	create := func(id, query string, protect bool) error {
 		_, err := admin.CreateLogicalView(t.Context(), &btapb.CreateLogicalViewRequest{Parent: sqlInstance, LogicalViewId: id, LogicalView: &btapb.LogicalView{Query: query, DeletionProtection: protect}})
@@ -234,7 +234,7 @@ func TestLogicalViews(t *testing.T) {
 // A query that sorts more than its memory fails, and names the setting. Others do not hold rows.
 func TestQuery_Memory(t *testing.T) {
 	t.Parallel()
-	conn := newSQLWith(t, emu.Options{SQLMemory: 2000})
+	conn := newSQLWith(t, emu.Options{SQLMemory: 2000}).conn
 	for query, want := range map[string]string{
 		"SELECT x FROM UNNEST(GENERATE_ARRAY(1, 3)) AS x ORDER BY x DESC LIMIT 1": "x INT64\n(3)\n",
 		"SELECT x FROM UNNEST(GENERATE_ARRAY(1, 1000)) AS x ORDER BY x DESC":      "error RESOURCE_EXHAUSTED: the query holds more than 2000 bytes",

@@ -19,20 +19,29 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/emu/internal/rowkey"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/analysis"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/sqlclient"
 )
 
 const sqlInstance = "projects/p/instances/i"
 
-// newSQL returns a server with the table g of the cases in internal/sql/testdata.
-func newSQL(tb testing.TB) grpc.ClientConnInterface {
+// sqlServer is a server with tables whose rows are also in memory.
+type sqlServer struct {
+	conn grpc.ClientConnInterface
+	naiveTables
+}
+
+// newSQL returns a server with the tables of fillSQL.
+func newSQL(tb testing.TB) *sqlServer {
 	tb.Helper()
 	return newSQLWith(tb, emu.Options{})
 }
 
 // newSQLWith is newSQL with options.
-func newSQLWith(tb testing.TB, o emu.Options) grpc.ClientConnInterface {
+func newSQLWith(tb testing.TB, o emu.Options) *sqlServer {
 	tb.Helper()
 	db, err := engine.Open(engine.Options{})
 	if err != nil {
@@ -48,35 +57,21 @@ func newSQLWith(tb testing.TB, o emu.Options) grpc.ClientConnInterface {
 			tb.Error(err)
 		}
 	})
-	fillSQL(tb, srv.Conn())
-	return srv.Conn()
+	return fillSQL(tb, srv.Conn())
 }
 
-// fillSQL creates the tables of newSQL.
-func fillSQL(tb testing.TB, conn grpc.ClientConnInterface) {
+// fillSQL creates the tables g and sales of the cases in internal/sql/testdata.
+func fillSQL(tb testing.TB, conn grpc.ClientConnInterface) *sqlServer {
 	tb.Helper()
-	sum := &btapb.Type{Kind: &btapb.Type_AggregateType{AggregateType: &btapb.Type_Aggregate{
-		InputType: &btapb.Type{Kind: &btapb.Type_Int64Type{Int64Type: &btapb.Type_Int64{Encoding: &btapb.Type_Int64_Encoding{
-			Encoding: &btapb.Type_Int64_Encoding_BigEndianBytes_{BigEndianBytes: &btapb.Type_Int64_Encoding_BigEndianBytes{}},
-		}}}},
-		Aggregator: &btapb.Type_Aggregate_Sum_{Sum: &btapb.Type_Aggregate_Sum{}},
-	}}}
-	_, err := btapb.NewBigtableTableAdminClient(conn).CreateTable(tb.Context(), &btapb.CreateTableRequest{
-		Parent: sqlInstance, TableId: "g", Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{
-			"info": {}, "stats": {}, "tags": {}, "total": {ValueType: sum},
-		}},
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	s := &sqlServer{conn, naiveTables{tables: map[string]*naiveTable{}, views: map[string]string{}}}
+	s.createTable(tb, "g", nil, "info", "stats", "tags", "total")
 	const t1, t2, t3 = 1704067200_000_000, 1704070800_000_000, 1704153600_000_000
 	number := func(n int64) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))) }
-	type cell struct {
+	for _, c := range []struct {
 		row, family, qualifier string
 		at                     int64
 		value                  string
-	}
-	for _, c := range []cell{
+	}{
 		{"u#001", "info", "name", t2, "Ada"},
 		{"u#001", "info", "name", t1, "Adah"},
 		{"u#001", "info", "city", t1, "Paris"},
@@ -85,6 +80,7 @@ func fillSQL(tb testing.TB, conn grpc.ClientConnInterface) {
 		{"u#001", "stats", "score", t1, "3.5"},
 		{"u#001", "tags", "a", t1, ""},
 		{"u#001", "tags", "b", t1, "x"},
+		{"u#001", "total", "n", 0, number(5)},
 		{"u#002", "info", "name", t1, "Bob"},
 		{"u#002", "stats", "n", t2, number(-7)},
 		{"u#002", "tags", "a", t2, "y"},
@@ -94,29 +90,12 @@ func fillSQL(tb testing.TB, conn grpc.ClientConnInterface) {
 		{"u#003", "info", "raw", t1, "\xff\x00"},
 		{"v#001", "info", "payload", t1, `{"abc":1,"list":["x","y"],"o":{"k":null}}`},
 		{"v#001", "stats", "n", t1, number(10)},
+		{"v#001", "total", "m", 0, number(-1)},
+		{"v#001", "total", "n", 0, number(2)},
 		{"v#\xff", "tags", "c", t1, "z"},
 	} {
-		set := &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
-			FamilyName: c.family, ColumnQualifier: []byte(c.qualifier), TimestampMicros: c.at, Value: []byte(c.value),
-		}}}
-		mutate(tb, conn, c.row, set)
+		s.put(tb, "g", c.row, naiveCell{c.family, c.qualifier, c.at, []byte(c.value)})
 	}
-	for _, c := range []struct {
-		row, qualifier string
-		n              int64
-	}{{"u#001", "n", 5}, {"v#001", "m", -1}, {"v#001", "n", 2}} {
-		raw := func(b []byte) *btpb.Value { return &btpb.Value{Kind: &btpb.Value_RawValue{RawValue: b}} }
-		mutate(tb, conn, c.row, &btpb.Mutation{Mutation: &btpb.Mutation_AddToCell_{AddToCell: &btpb.Mutation_AddToCell{
-			FamilyName: "total", ColumnQualifier: raw([]byte(c.qualifier)), Timestamp: &btpb.Value{Kind: &btpb.Value_RawTimestampMicros{}},
-			Input: &btpb.Value{Kind: &btpb.Value_IntValue{IntValue: c.n}},
-		}}})
-	}
-	addSales(tb, conn)
-}
-
-// addSales adds the table sales, which has a row key schema.
-func addSales(tb testing.TB, conn grpc.ClientConnInterface) {
-	tb.Helper()
 	utf8 := &btapb.Type{Kind: &btapb.Type_StringType{StringType: &btapb.Type_String{Encoding: &btapb.Type_String_Encoding{
 		Encoding: &btapb.Type_String_Encoding_Utf8Bytes_{Utf8Bytes: &btapb.Type_String_Encoding_Utf8Bytes{}},
 	}}}}
@@ -126,19 +105,66 @@ func addSales(tb testing.TB, conn grpc.ClientConnInterface) {
 	for _, name := range []string{"user_id", "purchase_date", "order_number"} {
 		schema.Fields = append(schema.Fields, &btapb.Type_Struct_Field{FieldName: name, Type: utf8})
 	}
-	_, err := btapb.NewBigtableTableAdminClient(conn).CreateTable(tb.Context(), &btapb.CreateTableRequest{
-		Parent: sqlInstance, TableId: "sales", Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"d": {}}, RowKeySchema: schema},
-	})
+	s.createTable(tb, "sales", schema, "d")
+	for row, price := range map[string]string{"user1#2024-01-01#1": "10", "user1#2024-01-02#2": "20", "user2#2024-01-01#3": "5"} {
+		s.put(tb, "sales", row, naiveCell{"d", "price", t1, []byte(price)})
+	}
+	return s
+}
+
+// sums are the families of sums; the others have bytes.
+var sums = map[string]bool{"total": true, "n": true}
+
+// createTable creates a table. The schema of its row keys may be nil; the families are in the order of their
+// names.
+func (s *sqlServer) createTable(tb testing.TB, id string, key *btapb.Type_Struct, families ...string) {
+	tb.Helper()
+	table := &naiveTable{}
+	if key != nil {
+		table.key = rowkey.New(key)
+	}
+	created := &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{}, RowKeySchema: key}
+	for _, name := range families {
+		f := &btapb.ColumnFamily{}
+		of := value.BytesType
+		if sums[name] {
+			of = value.Int64Type
+			f.ValueType = &btapb.Type{Kind: &btapb.Type_AggregateType{AggregateType: &btapb.Type_Aggregate{
+				InputType: &btapb.Type{Kind: &btapb.Type_Int64Type{Int64Type: &btapb.Type_Int64{Encoding: &btapb.Type_Int64_Encoding{
+					Encoding: &btapb.Type_Int64_Encoding_BigEndianBytes_{BigEndianBytes: &btapb.Type_Int64_Encoding_BigEndianBytes{}},
+				}}}},
+				Aggregator: &btapb.Type_Aggregate_Sum_{Sum: &btapb.Type_Aggregate_Sum{}},
+			}}}
+		}
+		created.ColumnFamilies[name] = f
+		table.families = append(table.families, analysis.Family{Name: name, Value: of})
+	}
+	_, err := btapb.NewBigtableTableAdminClient(s.conn).CreateTable(tb.Context(), &btapb.CreateTableRequest{Parent: sqlInstance, TableId: id, Table: created})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	for row, price := range map[string]string{"user1#2024-01-01#1": "10", "user1#2024-01-02#2": "20", "user2#2024-01-01#3": "5"} {
-		mutateIn(tb, conn, "sales", row, &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
-			FamilyName: "d", ColumnQualifier: []byte("price"), TimestampMicros: 1704067200_000_000, Value: []byte(price),
-		}}})
-	}
+	s.tables[id] = table
 }
 
+// put writes a cell; one of a sum must be new.
+func (s *sqlServer) put(tb testing.TB, table, row string, c naiveCell) {
+	tb.Helper()
+	m := &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
+		FamilyName: c.family, ColumnQualifier: []byte(c.qualifier), TimestampMicros: c.at, Value: c.value,
+	}}}
+	if sums[c.family] {
+		m.Mutation = &btpb.Mutation_AddToCell_{AddToCell: &btpb.Mutation_AddToCell{
+			FamilyName:      c.family,
+			ColumnQualifier: &btpb.Value{Kind: &btpb.Value_RawValue{RawValue: []byte(c.qualifier)}},
+			Timestamp:       &btpb.Value{Kind: &btpb.Value_RawTimestampMicros{RawTimestampMicros: c.at}},
+			Input:           &btpb.Value{Kind: &btpb.Value_IntValue{IntValue: int64(binary.BigEndian.Uint64(c.value))}}, //nolint:gosec // two's complement
+		}}
+	}
+	mutateIn(tb, s.conn, table, row, m)
+	s.tables[table].set(row, c)
+}
+
+// mutate changes a row of the table g.
 func mutate(tb testing.TB, conn grpc.ClientConnInterface, row string, m *btpb.Mutation) {
 	tb.Helper()
 	mutateIn(tb, conn, "g", row, m)
@@ -146,7 +172,9 @@ func mutate(tb testing.TB, conn grpc.ClientConnInterface, row string, m *btpb.Mu
 
 func mutateIn(tb testing.TB, conn grpc.ClientConnInterface, table, row string, m *btpb.Mutation) {
 	tb.Helper()
-	_, err := btpb.NewBigtableClient(conn).MutateRow(tb.Context(), &btpb.MutateRowRequest{TableName: sqlInstance + "/tables/" + table, RowKey: []byte(row), Mutations: []*btpb.Mutation{m}})
+	_, err := btpb.NewBigtableClient(conn).MutateRow(tb.Context(), &btpb.MutateRowRequest{
+		TableName: sqlInstance + "/tables/" + table, RowKey: []byte(row), Mutations: []*btpb.Mutation{m},
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -235,19 +263,22 @@ func runQuery(ctx context.Context, conn grpc.ClientConnInterface, text string, p
 	}
 }
 
-// TestQuery runs the queries in internal/sql/testdata.
+// TestQuery runs the queries in internal/sql/testdata, also in the naive evaluator.
 func TestQuery(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "internal/sql/testdata", func(t *testing.T, path string) {
 		t.Helper()
-		conn := newSQL(t)
+		s := newSQL(t)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			t.Helper()
 			params := map[string]*btpb.Value{}
 			for _, arg := range d.CmdArgs {
 				params[arg.Key] = paramOf(arg.Vals[0], arg.Vals[1])
 			}
-			return queryText(t.Context(), conn, d.Input, params)
+			if !strings.Contains(d.Input, "RAND") {
+				s.compare(t, d.Input, params)
+			}
+			return queryText(t.Context(), s.conn, d.Input, params)
 		})
 	})
 }

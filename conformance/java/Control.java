@@ -1,22 +1,30 @@
 // Tests the control API by its client, and the official clients of both endpoints, unchanged, against a running
-// `tabletop serve`: a snapshot, time to live, and a fault that a client survives.
+// `tabletop serve`: a snapshot, time to live, a fault that a client survives, and SQL.
 //
 //     java -cp CLASSPATH Control PATH-TO-TABLETOP
 //
 // Exits 0 when all that holds.
 
+import com.google.cloud.Date;
+import com.google.cloud.bigtable.admin.v2.BigtableInstanceAdminClient;
+import com.google.cloud.bigtable.admin.v2.BigtableInstanceAdminSettings;
 import com.google.cloud.bigtable.admin.v2.BigtableTableAdminClient;
 import com.google.cloud.bigtable.admin.v2.BigtableTableAdminSettings;
+import com.google.cloud.bigtable.admin.v2.models.CreateLogicalViewRequest;
 import com.google.cloud.bigtable.admin.v2.models.CreateTableRequest;
 import com.google.cloud.bigtable.data.v2.BigtableDataClient;
 import com.google.cloud.bigtable.data.v2.BigtableDataSettings;
 import com.google.cloud.bigtable.data.v2.models.Query;
 import com.google.cloud.bigtable.data.v2.models.RowMutation;
 import com.google.cloud.bigtable.data.v2.models.TableId;
+import com.google.cloud.bigtable.data.v2.models.sql.SqlType;
+import com.google.protobuf.ByteString;
 import java.io.BufferedReader;
 import java.net.URI;
+import java.nio.ByteBuffer;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -83,6 +91,8 @@ public class Control {
         var admin = BigtableTableAdminClient.create(BigtableTableAdminSettings.newBuilderForEmulator(port).setProjectId("tabletop").setInstanceId("tabletop").build())) {
       snapshots(control, dynamodb, data);
       faults(control, admin, data);
+      admin.createTable(CreateTableRequest.of("java-sql").addFamily("f"));
+      sql(data, port);
     }
   }
 
@@ -132,6 +142,90 @@ public class Control {
     var statuses = control.requests(Map.of("operation", "MutateRow", "internal", false, "table", "java-faults")).stream().map(r -> r.get("status").text()).toList();
     equal("attempts, the last first", List.of("OK", "Unavailable", "Unavailable"), statuses);
     control.removeFaults();
+  }
+
+  // sql: parameters and results of each type, errors, and a logical view.
+  static void sql(BigtableDataClient data, int port) throws Exception {
+    for (int n = 0; n < 3; n++) {
+      String key = List.of("a#1", "a#2", "b#1").get(n);
+      var number = ByteString.copyFrom(ByteBuffer.allocate(8).putLong(n).flip());
+      data.mutateRow(RowMutation.create(TableId.of("java-sql"), key).setCell("f", bytes("n"), 1_000_000, number).setCell("f", bytes("q"), 2_000_000, bytes(key + "!")));
+    }
+    var bytesArray = SqlType.arrayOf(SqlType.bytes());
+    var types = new HashMap<String, SqlType<?>>(Map.of("b", SqlType.bytes(), "s", SqlType.string(), "i", SqlType.int64(), "f", SqlType.float64(), "g", SqlType.float32(),
+        "x", SqlType.bool(), "t", SqlType.timestamp(), "d", SqlType.date(), "ab", bytesArray, "none", SqlType.string()));
+    var noon = Instant.parse("2024-02-29T12:00:00.000001Z");
+    var day = Date.fromYearMonthDay(2024, 2, 29);
+    var array = new ArrayList<ByteString>(List.of(bytes("a#2"), bytes("b#1")));
+    array.add(null);
+    var statement = data.prepareStatement("SELECT @b AS b, @s AS s, @i AS i, @f AS f, @g AS g, @x AS x, @t AS t, @d AS d, @ab AS ab, @none AS none", types);
+    try (var row = data.executeQuery(statement.bind().setBytesParam("b", ByteString.copyFrom(new byte[] {-1, 0})).setStringParam("s", "é").setLongParam("i", Long.MIN_VALUE).setDoubleParam("f", 0.5)
+        .setFloatParam("g", 0.25f).setBooleanParam("x", true).setTimestampParam("t", noon).setDateParam("d", day).setListParam("ab", array, bytesArray).setStringParam("none", null).build())) {
+      equal("a row", true, row.next());
+      equal("BYTES", ByteString.copyFrom(new byte[] {-1, 0}), row.getBytes("b"));
+      equal("STRING", "é", row.getString("s"));
+      equal("INT64", Long.MIN_VALUE, row.getLong("i"));
+      equal("FLOAT64", 0.5, row.getDouble("f"));
+      equal("FLOAT32", 0.25f, row.getFloat("g"));
+      equal("BOOL", true, row.getBoolean("x"));
+      equal("TIMESTAMP", noon, row.getTimestamp("t"));
+      equal("DATE", day, row.getDate("d"));
+      equal("ARRAY", array, row.getList("ab", bytesArray));
+      equal("NULL", true, row.isNull("none"));
+      equal("another row", false, row.next());
+    }
+
+    statement = data.prepareStatement("SELECT _key, f, TO_INT64(f['n']) AS n, STRUCT(f['q'] AS q, [1, NULL] AS a) AS s, f['none'] AS none FROM `java-sql` WHERE _key IN UNNEST(@ab) ORDER BY _key",
+        Map.of("ab", bytesArray));
+    try (var row = data.executeQuery(statement.bind().setListParam("ab", array, bytesArray).build())) {
+      equal("a row of the table", true, row.next());
+      equal("_key", bytes("a#2"), row.getBytes("_key"));
+      equal("a map", bytes("a#2!"), row.getMap("f", SqlType.mapOf(SqlType.bytes(), SqlType.bytes())).get(bytes("q")));
+      equal("a number", 1L, row.getLong("n"));
+      equal("a field", bytes("a#2!"), row.getStruct("s").getBytes("q"));
+      equal("an array", Arrays.asList(1L, null), row.getStruct("s").getList("a", SqlType.arrayOf(SqlType.int64())));
+      equal("a missing column", true, row.isNull("none"));
+      equal("the second row", true, row.next());
+      equal("a third row", false, row.next());
+    }
+    statement = data.prepareStatement("SELECT f FROM `java-sql`(with_history => TRUE) LIMIT 1", Map.of());
+    try (var row = data.executeQuery(statement.bind().build())) {
+      equal("a row with history", true, row.next());
+      equal("a version", Instant.ofEpochSecond(2), row.getMap("f", SqlType.historicalMap()).get(bytes("q")).get(0).getTimestamp("timestamp"));
+    }
+    refused("Unrecognized name: nothing", () -> data.prepareStatement("SELECT nothing FROM `java-sql`", Map.of()));
+    refused("division by zero", () -> count(data, "SELECT DIV(1, TO_INT64(f['n'])) AS x FROM `java-sql`"));
+
+    try (var instances = BigtableInstanceAdminClient.create(BigtableInstanceAdminSettings.newBuilderForEmulator(port).setProjectId("tabletop").build())) {
+      instances.createLogicalView(CreateLogicalViewRequest.of("tabletop", "java-users").setQuery("SELECT SPLIT(_key, '#')[0] AS user, COUNT(*) AS n FROM `java-sql` GROUP BY user"));
+      equal("rows of a view", 2, count(data, "SELECT user, n FROM `java-users` ORDER BY user"));
+      instances.deleteLogicalView("tabletop", "java-users");
+    }
+    refused("Table not found: java-users", () -> count(data, "SELECT * FROM `java-users`"));
+  }
+
+  static ByteString bytes(String text) {
+    return ByteString.copyFromUtf8(text);
+  }
+
+  static int count(BigtableDataClient data, String query) {
+    int rows = 0;
+    try (var row = data.executeQuery(data.prepareStatement(query, Map.of()).bind().build())) {
+      while (row.next()) {
+        rows++;
+      }
+    }
+    return rows;
+  }
+
+  static void refused(String text, Runnable call) {
+    try {
+      call.run();
+    } catch (RuntimeException e) {
+      equal("the error " + e, true, e.toString().contains(text));
+      return;
+    }
+    throw new AssertionError("there was no error " + text);
   }
 
   static String key(int i) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Tests the control API by its client, and the official clients of both endpoints, unchanged, against a running `tabletop serve`:
-// a snapshot, time to live, and a fault that a client survives.
+// a snapshot, time to live, a fault that a client survives, and SQL.
 //
 //     control.mjs PATH-TO-TABLETOP
 //
@@ -12,7 +12,7 @@ import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { CreateTableCommand, DynamoDBClient, UpdateTimeToLiveCommand, paginateScan } from '@aws-sdk/client-dynamodb'
 import { BatchWriteCommand, DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb'
-import { Bigtable } from '@google-cloud/bigtable'
+import { Bigtable, SqlTypes } from '@google-cloud/bigtable'
 
 import { Control } from '../../clients/javascript/tabletop.mjs'
 
@@ -81,6 +81,50 @@ async function run() {
     assert.deepEqual(asked.map(r => r.status), ['OK', 'Unavailable', 'Unavailable'])
     await control.removeFaults()
   }
+  await sql(instance)
+}
+
+// sql: parameters and results of each type, and errors. The client cannot create logical views.
+async function sql(instance) {
+  const table = instance.table('js-sql')
+  await table.create({ families: ['f'] })
+  const cell = (value, timestamp) => ({ value, timestamp })
+  const number = n => { const b = Buffer.alloc(8); b.writeBigInt64BE(n); return b }
+  await table.insert(['a#1', 'a#2', 'b#1'].map((key, n) => ({ key, data: { f: { n: cell(number(BigInt(n)), 1_000_000), q: cell(`${key}!`, 2_000_000) } } })))
+  const ask = async (query, parameters = {}, parameterTypes = {}) => {
+    const [statement] = await instance.prepareStatement({ query, parameterTypes })
+    const [rows] = await instance.executeQuery({ preparedStatement: statement, parameters })
+    return rows
+  }
+
+  // The client does not export the classes of these values.
+  const [given] = await ask("SELECT TIMESTAMP '2024-02-29 12:00:00.000001+00' AS t, DATE '2024-02-29' AS d")
+  assert.equal(given.get('t').toISOString(), '2024-02-29T12:00:00.000001000Z')
+  assert.deepEqual({ ...given.get('d') }, { year: 2024, month: 2, day: 29 })
+  const values = {
+    b: Buffer.from([255, 0]), s: 'é', i: -(2n ** 63n), f: 0.5, g: 0.25, x: true, t: given.get('t'), d: given.get('d'),
+    ab: [Buffer.from('a#2'), null, Buffer.from('b#1')], ai: [1n, 2n], none: null,
+  }
+  const types = {
+    b: SqlTypes.Bytes(), s: SqlTypes.String(), i: SqlTypes.Int64(), f: SqlTypes.Float64(), g: SqlTypes.Float32(), x: SqlTypes.Bool(), t: SqlTypes.Timestamp(), d: SqlTypes.Date(),
+    ab: SqlTypes.Array(SqlTypes.Bytes()), ai: SqlTypes.Array(SqlTypes.Int64()), none: SqlTypes.String(),
+  }
+  const [all] = await ask(`SELECT ${Object.keys(values).map(name => `@${name} AS ${name}`).join(', ')}`, values, types)
+  for (const [name, value] of Object.entries(values)) assert.deepEqual(all.get(name), value, name)
+
+  const rows = await ask(
+    "SELECT _key, f, TO_INT64(f['n']) AS n, STRUCT(f['q'] AS q, [1, NULL] AS a) AS s, f['none'] AS none FROM `js-sql` WHERE _key IN UNNEST(@ab) ORDER BY _key DESC",
+    { ab: values.ab }, { ab: types.ab },
+  )
+  assert.deepEqual(rows.map(row => row.get('_key').toString()), ['b#1', 'a#2'])
+  const [, row] = rows
+  assert.deepEqual([...row.get('f').values()].map(String), [number(1n), 'a#2!'].map(String))
+  assert.deepEqual([row.get('n'), row.get('none'), row.get('s').get('q').toString(), row.get('s').get('a')], [1n, null, 'a#2!', [1n, null]])
+  const [old] = await ask("SELECT f['q'][0].timestamp AS written FROM `js-sql`(with_history => TRUE) LIMIT 1")
+  assert.equal(old.get('written').toISOString(), '1970-01-01T00:00:02.000000000Z')
+
+  await assert.rejects(ask('SELECT nothing FROM `js-sql`'), /Unrecognized name: nothing/)
+  await assert.rejects(ask("SELECT DIV(1, TO_INT64(f['n'])) AS x FROM `js-sql`"), /division by zero/)
 }
 
 process.env.METADATA_SERVER_DETECTION = 'none' // there is no metadata server

@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 import traceback
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 
@@ -219,6 +219,64 @@ def bigtable_deletes():
         row.commit()
     table.drop_by_prefix(b"p1#")
     equal(len(list(table.read_rows())), 5)
+
+
+@case
+def bigtable_sql():
+    """Parameters and results of each type, an error, and a logical view."""
+    from google.api_core.exceptions import InvalidArgument, OutOfRange
+    from google.cloud.bigtable import Client
+    from google.cloud.bigtable.data import BigtableDataClient
+    from google.cloud.bigtable.data.execute_query import SqlType
+    from google.cloud.bigtable_admin_v2.types import LogicalView
+
+    table = new_bigtable_table("py-sql", f=None)
+    rows = [table.direct_row(key) for key in (b"a#1", b"a#2", b"b#1")]
+    for n, row in enumerate(rows):
+        row.set_cell("f", b"n", n, datetime(2024, 1, 1, tzinfo=timezone.utc))
+        row.set_cell("f", b"q", row.row_key + b"!", datetime(2024, 1, 2, tzinfo=timezone.utc))
+    equal([status.code for status in table.mutate_rows(rows)], [0, 0, 0])
+    noon = datetime(2024, 2, 29, 12, 0, 0, 1, tzinfo=timezone.utc)
+    parameters = {
+        "b": b"\xff\x00", "s": "é", "i": -(2**63), "f": 0.5, "x": True, "t": noon, "d": date(2024, 2, 29),
+        "ab": [b"a#2", None, b"b#1"], "ai": [1, 2], "none": None,
+    }
+    types = {
+        "ab": SqlType.Array(SqlType.Bytes()), "ai": SqlType.Array(SqlType.Int64()), "none": SqlType.String(),
+        "d": SqlType.Date(), "t": SqlType.Timestamp(), "f": SqlType.Float64(),
+    }
+    with BigtableDataClient(project="tabletop") as client:
+
+        def ask(query, parameters={}, types={}):
+            result = client.execute_query(query, "tabletop", parameters=parameters, parameter_types=types)
+            return [dict(row.fields) for row in result]
+
+        names = ", ".join(f"@{name} AS {name}" for name in parameters)
+        got, = ask(f"SELECT {names}", parameters, types)
+        day = got.pop("d")  # the client returns another type than it takes
+        equal(date(day.year, day.month, day.day), parameters["d"])
+        equal(got, {name: value for name, value in parameters.items() if name != "d"})
+        got = ask(
+            "SELECT _key, f, TO_INT64(f['n']) AS n, STRUCT(f['q'] AS q, [1, NULL] AS a) AS s, f['none'] AS none "
+            "FROM `py-sql` WHERE _key IN UNNEST(@ab) ORDER BY _key DESC",
+            {"ab": parameters["ab"]}, {"ab": types["ab"]},
+        )
+        equal([row["_key"] for row in got], [b"b#1", b"a#2"])
+        equal(got[1]["f"], {b"n": (1).to_bytes(8, "big"), b"q": b"a#2!"})
+        equal((got[1]["n"], got[1]["none"]), (1, None))
+        equal((got[1]["s"]["q"], got[1]["s"]["a"]), (b"a#2!", [1, None]))
+        got, = ask("SELECT f['q'][0].timestamp AS written FROM `py-sql`(with_history => TRUE) WHERE _key = 'a#1'")
+        equal(got["written"].isoformat(), "2024-01-02T00:00:00+00:00")
+        raises(InvalidArgument, lambda: ask("SELECT nothing FROM `py-sql`"), lambda e: "Unrecognized name: nothing" in str(e))
+        raises(OutOfRange, lambda: ask("SELECT DIV(1, TO_INT64(f['n'])) FROM `py-sql`"), lambda e: "division by zero" in str(e))
+
+        admin = Client(project="tabletop", admin=True).instance_admin_client
+        view = LogicalView(query="SELECT SPLIT(_key, '#')[0] AS user, COUNT(*) AS n FROM `py-sql` GROUP BY user")
+        parent = "projects/tabletop/instances/tabletop"
+        admin.create_logical_view(parent=parent, logical_view_id="py-users", logical_view=view).result()
+        equal(ask("SELECT user, n FROM `py-users` ORDER BY user"), [{"user": b"a", "n": 2}, {"user": b"b", "n": 1}])
+        admin.delete_logical_view(name=f"{parent}/logicalViews/py-users")
+        raises(InvalidArgument, lambda: ask("SELECT * FROM `py-users`"))
 
 
 @case

@@ -56,7 +56,7 @@ func (d *Definition) Columns() *analysis.Table {
 
 // Define checks the query of a view. table finds the tables that it may read.
 func Define(query string, table func(id string) (*analysis.Table, bool)) (*Definition, error) {
-	q, err := analysis.Analyze(query, analysis.Options{Catalog: onlyTables(table), AsWritten: true})
+	q, err := analysis.Analyze(query, analysis.Options{Catalog: onlyTables(table)})
 	if err != nil {
 		return nil, refusal.OfQuery(err)
 	}

@@ -51,11 +51,9 @@ type Family struct {
 type Options struct {
 	Catalog Catalog
 	Params  map[string]value.Type // the declared parameters, by name in lower case
-	// AsWritten keeps the operators of the query: no order is left to a scan.
-	AsWritten bool
 }
 
-// Analyze parses a query and makes its plan. Errors are of type *[value.Error].
+// Analyze parses a query and makes its plan, which [Optimize] improves. Errors are of type *[value.Error].
 func Analyze(text string, o Options) (*plan.Query, error) {
 	a := &analyzer{text: text, o: o, shared: &shared{}}
 	r, err := a.statement()
@@ -63,9 +61,6 @@ func Analyze(text string, o Options) (*plan.Query, error) {
 		return nil, err
 	}
 	a.out.Root = r.op
-	if !o.AsWritten {
-		a.out.Root = optimize(r.op)
-	}
 	a.uses()
 	for _, c := range r.columns {
 		a.out.Columns = append(a.out.Columns, plan.Column{Name: c.name, Type: typeOrInt(c.expr.Type())})
@@ -145,6 +140,8 @@ type column struct {
 	expr plan.Expr // over the slots of the relation
 	// scan is the column of a scan that the expression is, else nil.
 	scan *plan.ScanColumn
+	// written has the timestamps of a family of a scan, else nil.
+	written *column
 	// hidden columns are not in *.
 	hidden bool
 }

@@ -11,10 +11,13 @@ import (
 
 // call analyzes a call of a function.
 func (a *analyzer) call(e *syntax.Call, s *scope) (typed, error) {
+	name := dotted(e.Path)
+	if same(name, "WRITE_TIMESTAMP") {
+		return a.writeTimestamp(e, s)
+	}
 	if e.Over != nil {
 		return a.window(e, s)
 	}
-	name := dotted(e.Path)
 	f, ok := function.Lookup(name)
 	switch {
 	case !ok:
@@ -27,6 +30,49 @@ func (a *analyzer) call(e *syntax.Call, s *scope) (typed, error) {
 		return typed{}, a.fail(e.Pos(), "%s is not an aggregate function: DISTINCT, *, ORDER BY, LIMIT, HAVING, IGNORE NULLS and RESPECT NULLS are for aggregate functions", f.Name)
 	}
 	return a.callOf(e.Pos(), name, e.Args, s, e.Safe)
+}
+
+// writeTimestamp analyzes WRITE_TIMESTAMP(family, qualifier), which reads the timestamp of a cell.
+func (a *analyzer) writeTimestamp(e *syntax.Call, s *scope) (typed, error) {
+	if e.Over != nil {
+		return typed{}, a.fail(e.Pos(), "Function WRITE_TIMESTAMP does not support an OVER clause")
+	}
+	if len(e.Args) != 2 {
+		return typed{}, a.fail(e.Pos(), "WRITE_TIMESTAMP expects a column family and a qualifier")
+	}
+	p, ok := e.Args[0].(*syntax.Path)
+	if !ok {
+		return typed{}, a.fail(e.Args[0].Pos(), "The first argument of WRITE_TIMESTAMP must be a column family of a table")
+	}
+	if s.grouped != nil {
+		return a.groupedPath(p, s)
+	}
+	c, fields, err := a.resolve(p.Names, s)
+	if err != nil {
+		return typed{}, err
+	}
+	if c.scan == nil || c.written == nil || len(fields) > 0 {
+		return typed{}, a.fail(p.Pos(), "The first argument of WRITE_TIMESTAMP must be a column family of a table without history")
+	}
+	arg, err := a.expr(e.Args[1], s)
+	if err != nil {
+		return typed{}, err
+	}
+	return a.subscript(e.Pos(), c.written, arg)
+}
+
+// subscript reads a key of a column of a scan: only that column if the key is the same for all rows.
+func (a *analyzer) subscript(at int, c *column, key typed) (typed, error) {
+	t, err := a.apply(at, "[]", []typed{{Expr: c.expr}, key})
+	call, ok := t.Expr.(*plan.Call)
+	switch {
+	case !ok:
+	case plan.Constant(key.Expr):
+		c.scan.Qualifiers = append(c.scan.Qualifiers, call.Args[1])
+	default:
+		c.use()
+	}
+	return t, err
 }
 
 // callOf calls a function that is not an aggregate.

@@ -254,11 +254,7 @@ func (a *analyzer) index(e *syntax.Index, s *scope) (typed, error) {
 			return typed{}, err
 		}
 		if c.scan != nil && c.scan.Kind == plan.Family && len(fields) == 0 {
-			t, err := a.apply(e.Pos(), "[]", []typed{{Expr: c.expr}, arg})
-			if call, ok := t.Expr.(*plan.Call); ok {
-				c.scan.Qualifiers = append(c.scan.Qualifiers, call.Args[1])
-			}
-			return t, err
+			return a.subscript(e.Pos(), c, arg)
 		}
 	}
 	if of, err = a.expr(e.Expr, s); err != nil {
@@ -546,6 +542,24 @@ func (a *analyzer) array(e *syntax.Array, s *scope) (typed, error) {
 	return constant(out.Of, value.Array(values)), nil
 }
 
+// maxTypeSize bounds the types of structs, which double with each STRUCT(x, x).
+const maxTypeSize = 10_000
+
+// size counts the types within a type, at most just beyond a limit.
+func size(t value.Type, limit int) int {
+	n := 1
+	for _, f := range t.Fields() {
+		if n > limit {
+			return n
+		}
+		n += size(f.Type, limit-n)
+	}
+	if t.Kind() == value.KindArray || t.Kind() == value.KindMap {
+		n += size(t.Elem(), limit-n)
+	}
+	return n
+}
+
 // coercible reports whether an argument can be used as a value of a type without a cast.
 func coercible(arg function.Arg, to value.Type) bool {
 	t, ok := function.Supertype([]function.Arg{{Type: to}, arg})
@@ -602,5 +616,8 @@ func (a *analyzer) structOf(e *syntax.Struct, s *scope) (typed, error) {
 		out.Items = append(out.Items, of)
 	}
 	out.Of = value.StructOf(fields...)
+	if size(out.Of, maxTypeSize) > maxTypeSize {
+		return typed{}, a.fail(e.At, "A STRUCT has more than %d fields, with those of the types in it", maxTypeSize)
+	}
 	return typed{Expr: out}, nil
 }

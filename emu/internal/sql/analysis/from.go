@@ -149,6 +149,14 @@ func (a *analyzer) table(t *syntax.TableName, with *names) (plan.Operator, range
 		}
 		add(&plan.ScanColumn{Kind: plan.Family, Name: f.Name, Type: value.MapOf(value.BytesType, t)}, false)
 	}
+	if !args.WithHistory {
+		first := len(variable.columns) - len(of.Families)
+		for i, f := range of.Families {
+			c := &plan.ScanColumn{Kind: plan.Written, Name: f.Name, Type: value.MapOf(value.BytesType, value.TimestampType)}
+			variable.columns[first+i].written = &column{expr: &plan.Slot{N: len(scan.Columns), Of: c.Type}, scan: c}
+			scan.Columns = append(scan.Columns, c)
+		}
+	}
 	a.scans = append(a.scans, scan)
 	a.out.Tables = append(a.out.Tables, use)
 	return scan, variable, nil
@@ -332,10 +340,12 @@ func widthOf(op plan.Operator) int {
 func (a *analyzer) uses() {
 	for i, scan := range a.scans {
 		for _, c := range scan.Columns {
-			if a.out.Tables[i].Materialized == 0 && c.Kind == plan.Family && (c.Used || len(c.Qualifiers) > 0) {
+			reads := (c.Kind == plan.Family || c.Kind == plan.Written) && (c.Used || len(c.Qualifiers) > 0)
+			if reads && a.out.Tables[i].Materialized == 0 {
 				a.out.Tables[i].Families = append(a.out.Tables[i].Families, c.Name)
 			}
 		}
 		slices.Sort(a.out.Tables[i].Families)
+		a.out.Tables[i].Families = slices.Compact(a.out.Tables[i].Families)
 	}
 }

@@ -4,7 +4,10 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
 )
 
-// optimize moves conditions and orders to the scans below them.
+// Optimize moves the conditions and orders of a plan to the scans below them, so that its execution reads
+// fewer rows and sorts less. The results stay the same.
+func Optimize(q *plan.Query) { q.Root = optimize(q.Root) }
+
 func optimize(op plan.Operator) plan.Operator {
 	switch op := op.(type) {
 	case *plan.Filter:

@@ -252,6 +252,9 @@ type item struct {
 	col  *column
 }
 
+// maxColumns bounds the columns of a SELECT list, which double with each SELECT *, *.
+const maxColumns = 10_000
+
 // items expands the stars of a SELECT list.
 func (b *block) items(sel *syntax.Select) ([]item, error) {
 	var out []item
@@ -269,7 +272,9 @@ func (b *block) items(sel *syntax.Select) ([]item, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, columns...)
+		if out = append(out, columns...); len(out) > maxColumns {
+			return nil, b.a.fail(star.At, "A SELECT list has more than %d columns", maxColumns)
+		}
 	}
 	return out, nil
 }

@@ -200,11 +200,12 @@ type unnested struct {
 	n     int
 }
 
+// elements is the number of elements of an array between two looks at the end of the query: few rows of a scan
+// can become many.
+const elements = 1 << 10
+
 func (u *unnested) Next() ([]value.Value, error) {
 	for u.n == len(u.elems) {
-		if err := u.r.env.Context.Err(); err != nil { // few rows of a scan can become many
-			return nil, err
-		}
 		in, err := u.Rows.Next()
 		if err != nil {
 			return nil, err
@@ -214,6 +215,9 @@ func (u *unnested) Next() ([]value.Value, error) {
 			return nil, err
 		}
 		u.row, u.elems, u.n = append(u.row[:0], in...), v.Elems(), 0
+	}
+	if u.n%elements == 0 && u.r.env.Context.Err() != nil {
+		return nil, u.r.env.Context.Err()
 	}
 	row := append(u.row, u.elems[u.n])
 	if u.op.WithOffset {

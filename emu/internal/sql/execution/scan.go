@@ -18,22 +18,25 @@ type scanned struct {
 	src      Source
 	row      []value.Value
 	key      []int // slots of the row key
-	families map[string]*family
+	families []*family
 	times    times
 	history  bool
 	schema   *rowkey.Schema // nil if no field of the row key is used
 	field    int            // slot of its first field
+	cells    []byte         // the qualifiers and values of the current row
 }
 
 // family is a family that a scan reads.
 type family struct {
-	slot  int
-	some  bool
-	names [][]byte // the only qualifiers that are read, sorted, if some is set
-	of    func(cell []byte) (value.Value, error)
+	name          string
+	slot, written int // of its values and of their timestamps; -1 for those that are not used
+	some          bool
+	names         [][]byte // the only qualifiers that are read, sorted, if some is set
+	sums          bool     // the cells are numbers
 
-	pairs    []value.Value
-	versions []value.Value // of the current column
+	made, stamped value.MapBuffer
+	pairs, stamps []value.Value
+	versions      []value.Value // of the current column
 }
 
 // times are the evaluated temporal arguments: cells in [from, before) are read, and of each column the
@@ -45,7 +48,7 @@ type times struct {
 
 // openScan opens a scan of the rows that can satisfy the bounds.
 func (r *run) openScan(op *plan.Scan) (Rows, error) {
-	s := &scanned{row: make([]value.Value, len(op.Columns)), families: map[string]*family{}, history: op.Time.WithHistory}
+	s := &scanned{row: make([]value.Value, len(op.Columns)), history: op.Time.WithHistory}
 	var err error
 	if s.times, err = r.times(op.Time); err != nil {
 		return nil, err
@@ -72,23 +75,34 @@ func (r *run) openScan(op *plan.Scan) (Rows, error) {
 				}
 				rows = rows.Intersect(of)
 			}
-		case plan.Family:
+		case plan.Family, plan.Written:
 			if !c.Used && len(c.Qualifiers) == 0 {
 				continue
 			}
-			f := &family{slot: n, some: !c.Used, of: decoder(c.Type, op.Time.WithHistory)}
+			f := s.family(c.Name)
+			if f == nil {
+				f = &family{name: c.Name, slot: -1, written: -1, some: true}
+				s.families = append(s.families, f)
+			}
+			if c.Kind == plan.Written {
+				f.written = n
+			} else {
+				f.slot, f.sums = n, isSum(c.Type, op.Time.WithHistory)
+			}
+			f.some = f.some && !c.Used
 			for _, e := range c.Qualifiers {
-				v, err := r.eval(e, nil)
-				if err != nil {
+				v, ok, err := r.constant(e)
+				switch {
+				case err != nil:
 					return nil, err
-				}
-				if !v.IsNull() {
+				case !ok:
+					f.some = false // the expression above reports the error, if a row needs it
+				case !v.IsNull():
 					f.names = append(f.names, bytes.Clone(v.Bytes()))
 				}
 			}
 			slices.SortFunc(f.names, bytes.Compare)
 			f.names = slices.CompactFunc(f.names, bytes.Equal)
-			s.families[c.Name] = f
 		}
 	}
 	s.src, err = r.Tables.Scan(r.env.Context, op.Table, rows, op.Reverse)
@@ -159,8 +173,9 @@ func (s *scanned) Next() ([]value.Value, error) {
 // readCells reads the cells of the current row.
 func (s *scanned) readCells() error {
 	for _, f := range s.families {
-		f.pairs = nil
+		f.pairs, f.stamps = f.pairs[:0], f.stamps[:0]
 	}
+	s.cells = s.cells[:0]
 	left := len(s.families)
 	var current *family
 	name := ""
@@ -170,7 +185,7 @@ func (s *scanned) readCells() error {
 			if current != nil {
 				left--
 			}
-			name, current = c.Family, s.families[c.Family]
+			name, current = c.Family, s.family(c.Family)
 		}
 		if current == nil {
 			s.src.SkipFamily()
@@ -181,9 +196,39 @@ func (s *scanned) readCells() error {
 		}
 	}
 	for _, f := range s.families {
-		s.row[f.slot] = value.Map(f.pairs)
+		if f.slot >= 0 {
+			s.row[f.slot] = f.made.Map(f.pairs)
+		}
+		if f.written >= 0 {
+			s.row[f.written] = f.stamped.Map(f.stamps)
+		}
 	}
 	return s.src.Err()
+}
+
+// family returns a family that the scan reads, nil for others.
+func (s *scanned) family(name string) *family {
+	for _, f := range s.families {
+		if f.name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// bytes returns a BYTES that is valid until the next row is read.
+func (s *scanned) bytes(b []byte) value.Value {
+	from := len(s.cells)
+	s.cells = append(s.cells, b...)
+	return value.Bytes(s.cells[from:len(s.cells):len(s.cells)])
+}
+
+// value returns the value of a cell.
+func (s *scanned) value(f *family, cell []byte) (value.Value, error) {
+	if f.sums {
+		return bigEndian(cell)
+	}
+	return s.bytes(cell), nil
 }
 
 // readCell adds a cell to its family, and moves the source to the next cell that can matter.
@@ -206,21 +251,25 @@ func (s *scanned) readCell(f *family, c *filter.Cell) error {
 		s.src.SkipColumn()
 		return nil
 	}
-	v, err := f.of(c.Value)
+	v, err := s.value(f, c.Value)
 	if err != nil {
 		return err
 	}
 	last := len(f.pairs) - 2
 	same := last >= 0 && string(c.Qualifier) == f.pairs[last].Str()
 	if !s.history {
-		f.pairs = append(f.pairs, value.BytesOf(string(c.Qualifier)), v)
+		key := s.bytes(c.Qualifier)
+		f.pairs = append(f.pairs, key, v)
+		if f.written >= 0 {
+			f.stamps = append(f.stamps, key, value.Timestamp(c.TimestampMicros))
+		}
 		s.src.SkipColumn()
 		return nil
 	}
 	version := value.Struct(value.Timestamp(c.TimestampMicros), v)
 	if !same {
 		f.versions = nil
-		f.pairs = append(f.pairs, value.BytesOf(string(c.Qualifier)), value.Null)
+		f.pairs = append(f.pairs, s.bytes(c.Qualifier), value.Null)
 		last += 2
 	}
 	f.versions = append(f.versions, version)
@@ -231,16 +280,13 @@ func (s *scanned) readCell(f *family, c *filter.Cell) error {
 	return nil
 }
 
-// decoder returns the function that makes values of a family's cells.
-func decoder(t value.Type, history bool) func(cell []byte) (value.Value, error) {
+// isSum reports whether the cells of a family's type are numbers.
+func isSum(t value.Type, history bool) bool {
 	elem := t.Elem()
 	if history {
 		elem = elem.Elem().Fields()[1].Type
 	}
-	if elem.Kind() == value.KindInt64 {
-		return bigEndian
-	}
-	return func(cell []byte) (value.Value, error) { return value.BytesOf(string(cell)), nil }
+	return elem.Kind() == value.KindInt64
 }
 
 // bigEndian decodes the cell of an aggregate family.

@@ -114,7 +114,7 @@ func concatArrays(_ *Context, a []value.Value) (value.Value, error) {
 	for _, v := range a {
 		out = append(out, v.Elems()...)
 	}
-	return value.Array(out), nil
+	return value.NewArray(out)
 }
 
 func arraySlice(_ *Context, a []value.Value) (value.Value, error) {
@@ -240,10 +240,14 @@ func arrayFilter(params int) signature {
 func arrayTransform(params int) signature {
 	return sig("ARRAY<T1>, "+lambdaOf(params, "T2")+" -> ARRAY<T2>", func(_ *Context, a []value.Value) (value.Value, error) {
 		out := make([]value.Value, a[0].Len())
+		size := 0
 		for i, v := range a[0].Elems() {
 			var err error
 			if out[i], err = callWith(a[1], params, v, i); err != nil {
 				return value.Null, err
+			}
+			if size += out[i].Size(); size > value.MaxSize {
+				return value.Null, value.Exhausted("an array has more than %d bytes", value.MaxSize)
 			}
 		}
 		return value.Array(out), nil

@@ -17,6 +17,8 @@ type Function struct {
 	IsOperator bool
 	// Volatile functions return other results later, such as CURRENT_TIMESTAMP.
 	Volatile bool
+	// Random functions are volatile, and return other results in each row.
+	Random bool
 	// Unstable aggregates depend on the order of rows, such as ARRAY_AGG.
 	Unstable bool
 	// Window functions need OVER.
@@ -135,7 +137,7 @@ var tables = sync.OnceValue(func() (all struct{ functions, operators map[string]
 	for _, table := range [][]*Function{
 		operatorTable(), subscriptTable(), conditionTable(), mathTable(), trigonometryTable(), stringTable(), textTable(), codecTable(),
 		regexpTable(), dateTable(), timestampTable(), arrayTable(), mapTable(), jsonTable(), hashTable(),
-		aggregateTable(), statisticsTable(), sketchTable(), windowTable(), missingTable(),
+		aggregateTable(), statisticsTable(), sketchTable(), windowTable(),
 	} {
 		for _, f := range table {
 			if f.IsOperator {

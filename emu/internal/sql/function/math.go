@@ -12,7 +12,7 @@ func mathTable() []*Function {
 	random := fn("RAND", nullable("-> FLOAT64", func(ctx *Context, _ []value.Value) (value.Value, error) {
 		return value.Float64(ctx.Random()), nil
 	}))
-	random.Volatile = true
+	random.Volatile, random.Random = true, true
 	return []*Function{
 		random,
 		fn("ABS", sig("INT64 -> INT64", absInt), sig("FLOAT32 -> FLOAT32", absFloat), sig("FLOAT64 -> FLOAT64", absFloat)),

@@ -155,7 +155,7 @@ func textLike(v value.Value, s string) value.Value {
 // Limits of results, which bound the memory of a statement.
 const (
 	maxOutput   = 1 << 20 // bytes of REPEAT, LPAD and the like, as in GoogleSQL
-	maxText     = 64 << 20
+	maxText     = value.MaxSize
 	maxElements = 1 << 20 // of an array
 )
 

@@ -47,6 +47,8 @@ func coerce(a Arg, t value.Type) (c cost, ok bool) {
 		return cost{expressions: 1}, true
 	case from == value.KindArray && to == value.KindArray && a.Origin == Literal:
 		return coerce(Arg{Type: a.Type.Elem(), Origin: Literal}, t.Elem())
+	case from == value.KindArray && to == value.KindArray:
+		return c, equivalent(a.Type.Elem(), t.Elem())
 	case from == value.KindStruct && to == value.KindStruct && len(a.Type.Fields()) == len(t.Fields()):
 		for i, f := range a.Type.Fields() {
 			fieldCost, ok := coerce(Arg{Type: f.Type, Origin: a.Origin}, t.Fields()[i].Type)
@@ -68,6 +70,14 @@ func coerce(a Arg, t value.Type) (c cost, ok bool) {
 		}
 	}
 	return c, false
+}
+
+// equivalent reports whether two types differ only in the names of fields.
+func equivalent(a, b value.Type) bool {
+	if a.Kind() != value.KindStruct || b.Kind() != value.KindStruct {
+		return a.Equal(b)
+	}
+	return slices.EqualFunc(a.Fields(), b.Fields(), func(f, g value.Field) bool { return equivalent(f.Type, g.Type) })
 }
 
 // Supertype returns the type that all arguments can be used as: of CASE, of the elements of an

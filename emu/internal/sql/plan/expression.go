@@ -146,7 +146,10 @@ func (e *MakeArray) Type() value.Type { return e.Of }
 // Eval makes the array.
 func (e *MakeArray) Eval(env *Env) (value.Value, error) {
 	items, err := evalAll(env, e.Items)
-	return value.Array(items), err
+	if err != nil {
+		return value.Null, err
+	}
+	return value.NewArray(items)
 }
 
 // Type returns the type of the struct.
@@ -174,16 +177,21 @@ func evalAll(env *Env, exprs []Expr) ([]value.Value, error) {
 // Type returns the unknown type: only the function that takes the lambda knows it.
 func (e *Lambda) Type() value.Type { return value.Type{} }
 
+// lambdaCalls is the number of calls of a lambda between two looks at the end of a query.
+const lambdaCalls = 1 << 10
+
 // Eval returns the function, which sees the current row.
 func (e *Lambda) Eval(env *Env) (value.Value, error) {
 	all := make([]value.Value, e.Base+e.N)
 	copy(all, env.lambdas)
 	inner := *env
 	inner.lambdas, inner.stack = all, nil
+	calls := 0
 	return value.Callable(func(args []value.Value) (value.Value, error) {
-		if err := env.Context.Err(); err != nil { // lambdas inside of each other can run for long
-			return value.Null, err
+		if calls%lambdaCalls == 0 && env.Context.Err() != nil { // also at the first: lambdas inside of each other begin often
+			return value.Null, env.Context.Err()
 		}
+		calls++
 		copy(all[e.Base:], args)
 		return e.Body.Eval(&inner)
 	}), nil
@@ -201,9 +209,11 @@ func IsTrue(v value.Value) bool { return !v.IsNull() && v.Bool() }
 // Constant reports whether an expression has the same value for all rows of an execution.
 func Constant(e Expr) bool {
 	return !Any(e, func(e Expr) bool {
-		switch e.(type) {
+		switch e := e.(type) {
 		case *Slot, *Argument, *Lambda: // a lambda sees the row
 			return true
+		case *Call:
+			return e.Function.Random
 		}
 		return false
 	})

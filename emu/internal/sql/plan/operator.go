@@ -127,6 +127,7 @@ const (
 	RowKey   ScanKind = iota // the row key, of type BYTES
 	KeyField                 // a field of the row key schema
 	Family                   // a family
+	Written                  // the timestamps of the newest cells of a family, as MAP<BYTES, TIMESTAMP>
 )
 
 // ScanColumn is a column of a table. The slot of one that the query does not use is NULL.
@@ -134,7 +135,7 @@ type ScanColumn struct {
 	Kind ScanKind
 	Name string // of the field or family
 	Type value.Type
-	// Used is set if the query uses the whole column. Otherwise it uses Qualifiers of a family, which are
+	// Used is set if the query uses the whole column. Otherwise it uses Qualifiers of the map, which are
 	// the same for all rows.
 	Used       bool
 	Qualifiers []Expr

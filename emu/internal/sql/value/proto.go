@@ -2,9 +2,12 @@ package value
 
 import (
 	"math"
+	"slices"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/genproto/googleapis/type/date"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
@@ -169,6 +172,96 @@ func ToProto(v Value, t Type) (*btpb.Value, error) {
 	case KindNone, KindCallable:
 	}
 	return nil, InvalidArgument("a result of type %v has no message", t)
+}
+
+// Numbers of the fields of a Value and of its ArrayValue.
+const (
+	bytesField, stringField, arrayField, intField, boolField, floatField = 2, 3, 4, 6, 10, 11
+	elemField                                                            = 1
+)
+
+// AppendProto appends a field with the encoding of the message of ToProto. It makes no message for the usual
+// types.
+func AppendProto(dst []byte, field protowire.Number, v Value, t Type) ([]byte, error) {
+	dst = protowire.AppendTag(dst, field, protowire.BytesType)
+	from := len(dst)
+	dst = append(dst, 0) // the length of a short message
+	dst, err := appendValue(dst, v, t)
+	return withLength(dst, from), err
+}
+
+// withLength sets the length of the message behind an offset, where a byte is left for it.
+func withLength(dst []byte, from int) []byte {
+	n := len(dst) - from - 1
+	if n < 1<<7 {
+		dst[from] = byte(n)
+		return dst
+	}
+	more := protowire.SizeVarint(uint64(n)) - 1
+	dst = slices.Insert(dst, from, make([]byte, more)...)
+	protowire.AppendVarint(dst[:from], uint64(n))
+	return dst
+}
+
+func appendValue(dst []byte, v Value, t Type) ([]byte, error) {
+	if v.IsNull() {
+		return dst, nil
+	}
+	switch t.kind {
+	case KindBool, KindInt64, KindEnum:
+		field := protowire.Number(intField)
+		if t.kind == KindBool {
+			field = boolField
+		}
+		return protowire.AppendVarint(protowire.AppendTag(dst, field, protowire.VarintType), v.n), nil
+	case KindString:
+		return protowire.AppendString(protowire.AppendTag(dst, stringField, protowire.BytesType), v.s), nil
+	case KindBytes, KindProto:
+		return protowire.AppendString(protowire.AppendTag(dst, bytesField, protowire.BytesType), v.s), nil
+	case KindFloat32, KindFloat64:
+		if !math.IsNaN(v.Float64()) && !math.IsInf(v.Float64(), 0) {
+			return protowire.AppendFixed64(protowire.AppendTag(dst, floatField, protowire.Fixed64Type), v.n), nil
+		}
+	case KindArray:
+		return appendArray(dst, v.Len(), func(dst []byte, i int) ([]byte, error) {
+			return AppendProto(dst, elemField, v.c.elems[i], t.Elem())
+		})
+	case KindMap:
+		return appendArray(dst, v.Len(), func(dst []byte, i int) ([]byte, error) {
+			dst = protowire.AppendTag(dst, elemField, protowire.BytesType)
+			from := len(dst)
+			dst, err := appendArray(append(dst, 0), 2, func(dst []byte, part int) ([]byte, error) {
+				return AppendProto(dst, elemField, v.c.elems[2*i+part], []Type{t.Key(), t.Elem()}[part])
+			})
+			return withLength(dst, from), err
+		})
+	case KindStruct:
+		if len(v.Elems()) == len(t.Fields()) {
+			return appendArray(dst, v.Len(), func(dst []byte, i int) ([]byte, error) {
+				return AppendProto(dst, elemField, v.c.elems[i], t.Fields()[i].Type)
+			})
+		}
+	case KindDate, KindTimestamp, KindNone, KindCallable:
+	}
+	m, err := ToProto(v, t)
+	if err != nil {
+		return dst, err
+	}
+	return proto.MarshalOptions{}.MarshalAppend(dst, m)
+}
+
+// appendArray appends n elements.
+func appendArray(dst []byte, n int, add func(dst []byte, i int) ([]byte, error)) ([]byte, error) {
+	dst = protowire.AppendTag(dst, arrayField, protowire.BytesType)
+	from := len(dst)
+	dst = append(dst, 0)
+	for i := range n {
+		var err error
+		if dst, err = add(dst, i); err != nil {
+			return dst, err
+		}
+	}
+	return withLength(dst, from), nil
 }
 
 func toArray(in []Value, typeOf func(int) Type) (*btpb.Value, error) {

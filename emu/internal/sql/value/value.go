@@ -73,12 +73,36 @@ func Proto(b []byte) Value {
 // Array returns an ARRAY. It keeps elems, which must not change.
 func Array(elems []Value) Value { return Value{kind: KindArray, c: &composite{elems: elems}} }
 
+// MaxSize is the size of the largest array that a statement makes. Arrays of shared values could otherwise
+// stand for more memory than there is.
+const MaxSize = 64 << 20
+
+// NewArray is Array for elements that may be large: beyond MaxSize it fails.
+func NewArray(elems []Value) (Value, error) {
+	size := 0
+	for _, v := range elems {
+		if size += v.Size(); size > MaxSize {
+			return Null, Exhausted("an array has more than %d bytes", MaxSize)
+		}
+	}
+	return Array(elems), nil
+}
+
 // Struct returns a STRUCT. It keeps fields, which must not change.
 func Struct(fields ...Value) Value { return Value{kind: KindStruct, c: &composite{elems: fields}} }
 
 // Map returns a MAP of alternating keys and values. It keeps pairs, which must be in ascending
 // order of distinct keys.
 func Map(pairs []Value) Value { return Value{kind: KindMap, c: &composite{elems: pairs}} }
+
+// MapBuffer makes a MAP for each row in the same memory.
+type MapBuffer struct{ c composite }
+
+// Map is the function Map. The result is valid until the next call.
+func (b *MapBuffer) Map(pairs []Value) Value {
+	b.c.elems = pairs
+	return Value{kind: KindMap, c: &b.c}
+}
 
 // MapOfPairs is Map for pairs in any order, which it sorts in place. If a key occurs twice, it
 // returns that key and false.
@@ -171,7 +195,7 @@ func (v Value) Clone() Value {
 	if v.s != "" {
 		v.s = string(slices.Clone(v.Bytes()))
 	}
-	if v.c != nil && v.c.elems != nil {
+	if v.c != nil && v.c.call == nil {
 		elems := make([]Value, len(v.c.elems))
 		for i, e := range v.c.elems {
 			elems[i] = e.Clone()

@@ -11,6 +11,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"pgregory.net/rapid"
@@ -116,6 +117,10 @@ func TestProto(t *testing.T) {
 		wire, err := proto.Marshal(m)
 		if err != nil {
 			t.Fatal(err)
+		}
+		field, err := value.AppendProto([]byte("before"), 7, v, typ)
+		if want := protowire.AppendBytes(protowire.AppendTag([]byte("before"), 7, protowire.BytesType), wire); err != nil || !bytes.Equal(field, want) {
+			t.Fatalf("%v of %v is encoded as %q, %v; want %q", v, typ, field, err, want)
 		}
 		read := &btpb.Value{}
 		if err := proto.Unmarshal(wire, read); err != nil {
