@@ -14,11 +14,11 @@ import (
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"":                 "serve ctl demo sql migrate help completion version :none",
+		"":                 "serve ctl healthcheck demo sql migrate help completion version :none",
 		"se":               "serve :none",
 		"migrate l":        "load lint :none",
 		"migrate load ":    ":files",
-		"nothing ":         "serve ctl demo sql migrate help completion version :none",
+		"nothing ":         "serve ctl healthcheck demo sql migrate help completion version :none",
 		"serve ":           ":none",
 		"serve --g":        "--gc --gc-interval --grace :none",
 		"serve --gc ":      "background eager manual :none",
