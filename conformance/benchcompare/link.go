@@ -46,7 +46,8 @@ func (l *link) close() error {
 	return err
 }
 
-// keep adds a connection that close ends. It returns false after close.
+// keep registers connections that close will close. It returns false if the link is already
+// closed.
 func (l *link) keep(conns ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -92,7 +92,7 @@ func (s *Sketch) Type() Type { return s.valueType }
 // AddInt64 adds a value to a sketch of type Int64.
 func (s *Sketch) AddInt64(n int64) error {
 	if s.valueType != Int64 {
-		return fmt.Errorf("%w: an int64 added to values of type %v", ErrInvalid, s.valueType)
+		return fmt.Errorf("%w: cannot add an int64 to a sketch of type %v", ErrInvalid, s.valueType)
 	}
 	s.add(fingerprintInt64(n))
 	return nil
@@ -101,7 +101,7 @@ func (s *Sketch) AddInt64(n int64) error {
 // AddBytes adds a value to a sketch of type Bytes.
 func (s *Sketch) AddBytes(b []byte) error {
 	if s.valueType != Bytes {
-		return fmt.Errorf("%w: bytes added to values of type %v", ErrInvalid, s.valueType)
+		return fmt.Errorf("%w: cannot add bytes to a sketch of type %v", ErrInvalid, s.valueType)
 	}
 	s.add(fingerprint(b))
 	return nil

@@ -97,7 +97,7 @@ func quote(s string, raw bool) string {
 	return b.String()
 }
 
-// Text writes a value for people: texts and bytes without quotes if they are printable.
+// Text returns a readable form of a value. Printable strings and bytes are not quoted.
 func Text(v *btpb.Value, t *btpb.Type) string {
 	switch k := v.GetKind().(type) {
 	case nil:

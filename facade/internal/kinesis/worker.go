@@ -62,8 +62,8 @@ func (w *Worker) Changed(ctx context.Context, t *tabledef.Table, d *tabledef.Kin
 	return err
 }
 
-// Deleted notifies the deliveries of a deleted table. They would otherwise notice the
-// deletion only at their next check.
+// Deleted wakes the deliveries for a deleted table, which would otherwise notice the deletion
+// only at their next check.
 func (w *Worker) Deleted(ctx context.Context, t *tabledef.Table) {
 	if w == nil { // there is no sink
 		return

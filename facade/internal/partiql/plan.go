@@ -23,7 +23,7 @@ type Plan struct {
 	Loose []expr.Path
 }
 
-// branch is one alternative of a WHERE, with its restrictions of the key.
+// branch is one alternative of a WHERE clause, with its conditions on the key.
 type branch struct {
 	hashes  []attr.Value    // nil: the partition is not restricted
 	ranges  []attr.KeyRange // without Hash

@@ -102,7 +102,7 @@ func (in *instance) noteWrite(ctx context.Context, l *tableLayout) error {
 		}
 		n.loaded = false // the note was deleted, or a migration began
 	}
-	return fmt.Errorf("%w: the note of table %s", ErrContended, l.table)
+	return fmt.Errorf("recording that table %s was written to after its load: %w", l.table, ErrContended)
 }
 
 // look finds out whether a load wrote the table, and whether a migration follows a live table
@@ -167,7 +167,7 @@ func (in *instance) forgetWritten(ctx context.Context, l *tableLayout) error {
 	gone := btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.WrittenColumn), 0, 0)
 	_, err := in.bt.CheckAndMutate(ctx, layout.SchemaTable, layout.SchemaRowPrefix(l.table), loadedRow(), []*btpb.Mutation{gone}, nil)
 	if err != nil && status.Code(err) != codes.NotFound {
-		return fmt.Errorf("deleting the note of an earlier table %s: %w", l.table, err)
+		return fmt.Errorf("deleting the record of writes to a deleted table with the name %s: %w", l.table, err)
 	}
 	return nil
 }

@@ -143,8 +143,8 @@ func Dated(rows []layout.Row, table string) bool {
 	return dated
 }
 
-// Unfinished returns the time up to which the exports of an unfinished load reach. It returns zero
-// if no load is unfinished.
+// Unfinished returns the end time of the exports in a table's unfinished load, or zero if no load
+// is unfinished.
 func Unfinished(rows []layout.Row, table string) time.Time {
 	at, _ := momentOf(rows, table, UnfinishedColumn)
 	return at

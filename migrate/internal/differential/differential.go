@@ -203,7 +203,7 @@ type trial struct {
 func newTrial(conn grpc.ClientConnInterface, b *table.Bigtable, j *table.Job) (*trial, error) {
 	m, err := j.Mapping.Changed(func(s *mapfile.Spec) { s.Source.Table, s.Target.Table = Table, Table })
 	if err != nil {
-		return nil, fmt.Errorf("adapting the mapping of table %s to separate tables: %w", j.Report.Name, err)
+		return nil, fmt.Errorf("renaming the tables in the mapping of table %s for the trial: %w", j.Report.Name, err)
 	}
 	o := table.Options{
 		Project: j.Options.Project, Instance: j.Options.Instance, Mappings: []*mapping.Mapping{(*mapping.Mapping)(m)},

@@ -223,7 +223,7 @@ func (p *parser) unpack() Table {
 	return u
 }
 
-// plain reports whether a query is its body.
+// plain reports whether a query has only a body: no WITH, ORDER BY, LIMIT or pipes.
 func (q *Query) plain() bool {
 	return q.With == nil && q.OrderBy == nil && q.Limit == nil && q.Pipes == nil
 }
