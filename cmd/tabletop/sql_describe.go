@@ -103,7 +103,7 @@ func (s *sqlSession) hint(ctx context.Context, said string) string {
 	if err != nil || len(found) == 0 {
 		return "" // the error of the query counts
 	}
-	return fmt.Sprintf("\nThe items of the DynamoDB table %s are in %s. The backticks belong to the name.", missing[1], strings.Join(found, ", "))
+	return fmt.Sprintf("\nThe items of the DynamoDB table %s are in %s; keep the backticks.", missing[1], strings.Join(found, ", "))
 }
 
 // eachPage calls next with the token of each page; next returns that of the next page.

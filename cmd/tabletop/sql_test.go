@@ -81,8 +81,8 @@ func TestSQL_DynamoDBTable(t *testing.T) {
 		createTable(t, conn, id)
 	}
 	for name, want := range map[string]string{
-		"orders": "The items of the DynamoDB table orders are in `ddb.orders-b2a54976c752`.",
-		long:     "The items of the DynamoDB table " + long + " are in `ddb." + long[:33] + "-b2a54976c752`.",
+		"orders": "The items of the DynamoDB table orders are in `ddb.orders-b2a54976c752`; keep",
+		long:     "The items of the DynamoDB table " + long + " are in `ddb." + long[:33] + "-b2a54976c752`; keep",
 		"order":  "",
 		"other":  "",
 	} {
