@@ -294,14 +294,14 @@ func TestArchives_Download(t *testing.T) {
 	if err := dist(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range contents(t, o.out) {
-		if !strings.HasSuffix(name, ".tar.gz") {
-			continue
-		}
-		folder := strings.TrimSuffix(name, ".tar.gz")
-		if notice := string(members(t, name, data)[folder+"/NOTICE"].data); !strings.Contains(notice, "The license of a greeting.") {
-			t.Errorf("NOTICE lacks a module:\n%s", notice)
-		}
+	archive := "tabletop_0.1.0_" + host.os + "_" + host.arch
+	suffix := ".tar.gz"
+	if host.os == "windows" {
+		suffix = ".zip"
+	}
+	found := members(t, archive+suffix, contents(t, o.out)[archive+suffix])
+	if notice := string(found[archive+"/NOTICE"].data); !strings.Contains(notice, "The license of a greeting.") {
+		t.Errorf("NOTICE lacks a module:\n%s", notice)
 	}
 }
 
