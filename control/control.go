@@ -206,7 +206,7 @@ func (e *Error) Error() string { return strings.TrimSuffix(e.Text, ".") + ": " +
 var errCrossOrigin = &Error{http.StatusForbidden, "cross_origin", "the request comes from a page of another origin", "send it from the server's own pages, or from a program"}
 
 func badRequest(format string, args ...any) *Error {
-	return &Error{http.StatusBadRequest, "bad_request", fmt.Sprintf(format, args...), "see GET " + Prefix + "openapi.yaml"}
+	return &Error{http.StatusBadRequest, "bad_request", fmt.Sprintf(format, args...), "see docs/control.md"}
 }
 
 func notFound(what, name, remedy string) *Error {

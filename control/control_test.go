@@ -375,7 +375,7 @@ func TestRefusals(t *testing.T) {
 		{"an effect that is read", "GET", "reset", "", nil, 405, "method", "GET /api/v1/reset", "POST"},
 		{"a method of nothing", "PUT", "snapshots/one", "", nil, 405, "method", "PUT /api/v1/snapshots/one", "DELETE"},
 		{"no JSON", "POST", "clock", "{", nil, 400, "bad_request", "ends too early", ""},
-		{"an unknown member", "POST", "clock", `{"backwards":true}`, nil, 400, "bad_request", "backwards", ""},
+		{"an unknown member", "POST", "clock", `{"backwards":true}`, nil, 400, "bad_request", "backwards", "docs/control.md"},
 		{"a member of no one", "POST", "reset", `{"all":true}`, nil, 400, "bad_request", `"all"`, ""},
 		{"a member within", "POST", "items/orders", `{"items":[{"k":{"S":"x"}}],"table":"orders"}`, nil, 400, "bad_request", `"table"`, ""},
 		{"a member of a cell", "POST", "tables/p/t/rows", `{"rows":[{"key":{"hex":"00"}}]}`, nil, 404, "not_found", "p/tables/t", ""},

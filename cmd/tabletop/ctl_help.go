@@ -74,12 +74,12 @@ func (v *ctlVerb) inShell(e *control.Error) *control.Error {
 		out.Remedy = "pass the token that the server printed, or that its --token-file holds, with --console-token, or pass its --port-file"
 		return &out
 	}
-	out.Remedy = strings.ReplaceAll(out.Remedy, "GET / lists the paths", `"tabletop ctl help" lists the verbs`)
+	out.Remedy = strings.NewReplacer(
+		"GET / lists the paths", `"tabletop ctl help" lists the verbs`,
+		"docs/control.md", `"tabletop ctl help `+v.name+`"`,
+	).Replace(out.Remedy)
 	out.Remedy = route.ReplaceAllStringFunc(out.Remedy, func(text string) string {
 		m := route.FindStringSubmatch(text)
-		if m[2] == "openapi.yaml" {
-			return `"tabletop ctl help ` + v.name + `"`
-		}
 		for i := range ctlVerbs {
 			if said, ok := ctlVerbs[i].says(m[1], m[2]); ok {
 				return `"` + said + `"`

@@ -66,11 +66,11 @@ func (c *sqlCommand) Run(ctx context.Context, p *program) error {
 		s := &sqlSession{sqlCommand: c, target: t, out: p.stdout}
 		switch {
 		case c.Query != "":
-			return s.lines(ctx, strings.NewReader(c.Query))
+			return plainly(s.lines(ctx, strings.NewReader(c.Query)))
 		case p.terminal:
 			return s.prompt(ctx, p)
 		}
-		return s.lines(ctx, p.stdin)
+		return plainly(s.lines(ctx, p.stdin))
 	})
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -35,17 +36,10 @@ func (s *sqlSession) list(ctx context.Context) error {
 	add := func(kind, name string) {
 		found = append(found, []string{name[strings.LastIndexByte(name, '/')+1:], kind})
 	}
-	parent := s.instanceName()
-	err := eachPage(func(token string) (string, error) {
-		page, err := btapb.NewBigtableTableAdminClient(s.target.conn).ListTables(ctx, &btapb.ListTablesRequest{Parent: parent, View: btapb.Table_NAME_ONLY, PageToken: token})
-		for _, t := range page.GetTables() {
-			add(kindTable, t.GetName())
-		}
-		return page.GetNextPageToken(), err
-	})
-	if err != nil {
+	if err := s.eachTable(ctx, func(name string) { add(kindTable, name) }); err != nil {
 		return err
 	}
+	parent := s.instanceName()
 	views := btapb.NewBigtableInstanceAdminClient(s.target.conn)
 	for _, next := range []func(token string) (string, error){
 		func(token string) (string, error) {
@@ -68,6 +62,48 @@ func (s *sqlSession) list(ctx context.Context) error {
 		}
 	}
 	return printAligned(s.out, found)
+}
+
+// eachTable calls f with the name of each table.
+func (s *sqlSession) eachTable(ctx context.Context, f func(name string)) error {
+	return eachPage(func(token string) (string, error) {
+		page, err := btapb.NewBigtableTableAdminClient(s.target.conn).ListTables(ctx, &btapb.ListTablesRequest{Parent: s.instanceName(), View: btapb.Table_NAME_ONLY, PageToken: token})
+		for _, t := range page.GetTables() {
+			f(t.GetName())
+		}
+		return page.GetNextPageToken(), err
+	})
+}
+
+var (
+	// missingTable matches the error for a table or view that does not exist: group 1 is its name.
+	missingTable = regexp.MustCompile(`^Table not found: ([^ ]+)`)
+	// itemTable matches the id of a Bigtable table with items: group 1 is the name of the DynamoDB table, or
+	// as much of a long one as fits.
+	itemTable = regexp.MustCompile(`^ddb\.(.+)-[0-9a-f]{12}$`)
+)
+
+// maxTableID is the number of characters of the longest id of a Bigtable table.
+const maxTableID = 50
+
+// hint returns a line for the error of a query that names a DynamoDB table, with the Bigtable tables that may
+// hold its items, or "".
+func (s *sqlSession) hint(ctx context.Context, said string) string {
+	missing := missingTable.FindStringSubmatch(said)
+	if missing == nil {
+		return ""
+	}
+	var found []string
+	err := s.eachTable(ctx, func(name string) {
+		id := name[strings.LastIndexByte(name, '/')+1:]
+		if m := itemTable.FindStringSubmatch(id); m != nil && (m[1] == missing[1] || len(id) == maxTableID && strings.HasPrefix(missing[1], m[1])) {
+			found = append(found, "`"+id+"`")
+		}
+	})
+	if err != nil || len(found) == 0 {
+		return "" // the error of the query counts
+	}
+	return fmt.Sprintf("\nThe items of the DynamoDB table %s are in %s; keep the backticks.", missing[1], strings.Join(found, ", "))
 }
 
 // eachPage calls next with the token of each page; next returns that of the next page.

@@ -115,7 +115,7 @@ func (s *sqlSession) statement(ctx context.Context, text string) error {
 		if mark := sqlclient.Mark(text, err); mark != "" {
 			said += "\n" + mark
 		}
-		return badInput("%s", said)
+		return badInput("%s%s", said, s.hint(ctx, said))
 	}
 	if err == nil && s.timing {
 		_, err = fmt.Fprintf(s.out, "Time: %.1f ms\n", float64(time.Since(began).Microseconds())/1000)
@@ -210,6 +210,20 @@ func sqlErrorText(err error) string {
 		return fmt.Sprintf("%v: %s", st.Code(), st.Message())
 	}
 	return err.Error()
+}
+
+// plainError is the error of an RPC with the text of a prompt.
+type plainError struct{ err error }
+
+func (e *plainError) Error() string { return sqlErrorText(e.err) }
+func (e *plainError) Unwrap() error { return e.err }
+
+// plainly returns an error whose text is without gRPC's words around it.
+func plainly(err error) error {
+	if _, ok := status.FromError(err); !ok || err == nil {
+		return err
+	}
+	return &plainError{err}
 }
 
 // writerFunc is a function as a writer.

@@ -71,6 +71,42 @@ func TestSQL(t *testing.T) {
 	}
 }
 
+// TestSQL_DynamoDBTable: the error for the name of a DynamoDB table names the Bigtable table with its items.
+func TestSQL_DynamoDBTable(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+	conn := s.dial(t)
+	const long = "a-name-that-is-too-long-for-the-id-of-a-table"
+	for _, id := range []string{"ddb.orders-b2a54976c752", "ddb.orders-of-2026-b2a54976c752", "ddb.other-x", "ddb." + long[:33] + "-b2a54976c752"} {
+		createTable(t, conn, id)
+	}
+	for name, want := range map[string]string{
+		"orders": "The items of the DynamoDB table orders are in `ddb.orders-b2a54976c752`; keep",
+		long:     "The items of the DynamoDB table " + long + " are in `ddb." + long[:33] + "-b2a54976c752`; keep",
+		"order":  "",
+		"other":  "",
+	} {
+		out, _ := exec.CommandContext(t.Context(), "tabletop", "sql", "--target", s.env["BIGTABLE_EMULATOR_HOST"], "SELECT * FROM `"+name+"`").CombinedOutput()
+		text := string(out)
+		if hint := strings.Contains(text, "DynamoDB"); hint != (want != "") || !strings.Contains(text, want) || !strings.Contains(text, "Table not found: "+name+" [at 1:15]\n") {
+			t.Errorf("%s: %s\nwant %s", name, text, want)
+		}
+	}
+}
+
+// TestSQL_Runtime: the error of a running query has no words of gRPC around it.
+func TestSQL_Runtime(t *testing.T) {
+	t.Parallel()
+	target := sqlTables(t)
+	cmd := exec.CommandContext(t.Context(), "tabletop", "sql", target, "SELECT DIV(1, LENGTH(_key) - 3) AS n FROM users")
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	_ = cmd.Run() // the exit code is checked
+	if text := errs.String(); cmd.ProcessState.ExitCode() != 3 || !strings.HasSuffix(text, ": OutOfRange: division by zero: DIV\n") || strings.Contains(text, "rpc error") {
+		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), text)
+	}
+}
+
 // TestServe_SQLMemory: the flag bounds the rows that a query sorts.
 func TestServe_SQLMemory(t *testing.T) {
 	t.Parallel()

@@ -43,6 +43,35 @@ func TestReference(t *testing.T) {
 	}
 }
 
+// letterLine matches a line of the table of letters: its letter, its value, and its cell as text or in
+// hexadecimal digits.
+var letterLine = regexp.MustCompile("(?m)^\\| [A-Z]+ \\| `(.)` \\| `([{].*[}])` \\| `([^`]+)`")
+
+// TestReference_Letters checks the table of docs/dynamodb.md with the letter and the cell of each type.
+func TestReference_Letters(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/dynamodb.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[attr.Type]bool{}
+	for _, line := range letterLine.FindAllStringSubmatch(string(text), -1) {
+		v, err := attr.UnmarshalValue([]byte(line[2]))
+		if err != nil {
+			t.Errorf("%s: %v", line[0], err)
+			continue
+		}
+		seen[v.Type] = true
+		cell := codec.AppendTagged(nil, v)
+		if string(cell[:1]) != line[1] || string(cell) != line[3] && fmt.Sprintf("% x", cell) != line[3] {
+			t.Errorf("%s: the cell is %q", line[0], cell)
+		}
+	}
+	if len(seen) != int(attr.M-attr.S)+1 {
+		t.Errorf("the table has the types %v", seen)
+	}
+}
+
 const referenceIntro = `<!-- Generated from facade/mapping/mapping.schema.json and the code by go generate; do not edit. -->
 
 # Mapping files
@@ -333,7 +362,7 @@ func codecTable(t *testing.T, b *strings.Builder) {
 	b.WriteString("\n`flatten` writes a map as one cell per leaf: `{key}` (or `{attr}` of `\"*\"`) is then a path, keys joined by dots, with `.`, `[` and `\\` escaped by a `\\`.\n\n" +
 		"`omit` encodes by type, but writes no cell for a NULL. The attribute is then missing in the item that comes back, which `accept_loss: [{what: null}]` must accept. NULLs inside maps and lists are kept.\n\n" +
 		"`proto(file, message)` writes a protobuf message. The file is a descriptor set next to the mapping (`protoc --descriptor_set_out=users.binpb --include_imports users.proto`); fields have their names in the `.proto` file, and a wrapper such as `google.protobuf.StringValue` is its scalar. Under `\"*\"`, with no `{attr}` in the qualifier, the item is one message whose fields are its attributes. Reports show the fields.\n\n" +
-		"By type, in a row that belongs to one item: a set has one cell per member in the family `s.<attribute>`, and a map one cell per key in `m.<attribute>`, if those families are declared. A list has one cell per element, in the order of timestamps, if its family has no garbage collection, or keeps two or more versions and has no maximum age; a list with more elements than versions is then one cell of JSON, whose type is in `_t`. A put of the attribute says how members are written: `cell: \"s.Scores:{member:nord}\"` sorts numbers by value.\n")
+		"This is for mappings; without one, a set, map or list is [one cell](dynamodb.md#rows-of-a-table). By type, in a row that belongs to one item: a set has one cell per member in the family `s.<attribute>`, and a map one cell per key in `m.<attribute>`, if those families are declared. A list has one cell per element, in the order of timestamps, if its family has no garbage collection, or keeps two or more versions and has no maximum age; a list with more elements than versions is then one cell of JSON, whose type is in `_t`. A put of the attribute says how members are written: `cell: \"s.Scores:{member:nord}\"` sorts numbers by value.\n")
 }
 
 // prefixedKeys writes the row keys of an item by several rules, and the one that is refused.
@@ -478,6 +507,6 @@ func typeCells(t *testing.T, b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "| `%s` | `%s` | `%s` | %s |\n", s.schema, s.families, s.value, strings.Join(cells, "<br>"))
 	}
-	b.WriteString("\nThe elements of a list are versions of one column, at 2010-01-01T00:00:00Z plus the element's index, from 0, in milliseconds, independent of the default timestamp (`order: newest-first`: minus the index). Each value begins with the letter of the element's type, followed by the scalar as above, or by the canonical DynamoDB JSON after its type. A document in one cell is canonical DynamoDB JSON: no blanks, keys of maps and members of sets in order. The members of a set in a family of its own are qualifiers, whose cells hold one zero byte.\n\n" +
+	b.WriteString("\nUnder a mapping, the elements of a list are versions of one column, at 2010-01-01T00:00:00Z plus the element's index, from 0, in milliseconds, independent of the default timestamp (`order: newest-first`: minus the index). Each value begins with the letter of the element's type, followed by the scalar as above, or by the canonical DynamoDB JSON after its type. A document in one cell is canonical DynamoDB JSON: no blanks, keys of maps and members of sets in order. The members of a set in a family of its own are qualifiers, whose cells hold one zero byte.\n\n" +
 		"The marks in `_t`, at `default`: `a/<attribute>` holds the letter of the value's type if it differs from the schema, then `j` if the value is one cell of JSON, or `e` if it is an empty map or list, which has no cell. In a family of maps, and in rows of several items, the mark is `c/<family>:<qualifier>`. Key attributes whose text is in the row key have no cell.\n")
 }

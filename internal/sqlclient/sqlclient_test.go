@@ -2,6 +2,7 @@ package sqlclient_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,35 @@ func TestMark(t *testing.T) {
 		if got := sqlclient.Mark(c.query, errors.New(c.text)); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
 		}
+	}
+}
+
+// TestParam_Bytes: bytes are those of the text, or of a literal with escapes.
+func TestParam_Bytes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"c1":                 "c1",
+		`a\x00`:              `a\x00`,
+		"b'":                 "b'",
+		"b'c1":               "b'c1",
+		"b''":                "",
+		`b'c1\x00\x01o1'`:    "c1\x00\x01o1",
+		`b'\xff\\\'\n\001ë'`: "\xff\\'\n\x01ë",
+		"b'\xff'":            "\xff",
+	} {
+		v, err := sqlclient.Param("BYTES", text)
+		if err != nil || string(v.GetBytesValue()) != want {
+			t.Errorf("%s is %q, %v, want %q", text, v.GetBytesValue(), err, want)
+		}
+	}
+	for _, text := range []string{`b'\x0'`, `b'\'`, "b'''", `b'\q'`, `b'\u00eb'`} {
+		if v, err := sqlclient.Param("BYTES", text); err == nil || err.Error() != fmt.Sprintf("%q is not of type BYTES", text) {
+			t.Errorf("%s is %v, %v", text, v, err)
+		}
+	}
+	const raw = "\xff'\\\x00" // what the program prints is a parameter again
+	if v, err := sqlclient.Param("BYTES", sqlclient.Printable(raw)); err != nil || string(v.GetBytesValue()) != raw {
+		t.Errorf("%q is %q, %v", raw, v.GetBytesValue(), err)
 	}
 }
 

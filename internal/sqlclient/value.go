@@ -27,7 +27,8 @@ func ParseParam(text string) (name string, v *btpb.Value, err error) {
 	return name, v, nil
 }
 
-// Param returns the value of a parameter: kind is STRING, BYTES, INT64, FLOAT64 or BOOL.
+// Param returns the value of a parameter: kind is STRING, BYTES, INT64, FLOAT64 or BOOL. Bytes are those of
+// the text, or of a literal b'...' with escapes.
 func Param(kind, text string) (*btpb.Value, error) {
 	var v any
 	var err error
@@ -36,7 +37,7 @@ func Param(kind, text string) (*btpb.Value, error) {
 	case "STRING":
 		v = text
 	case "BYTES":
-		v = []byte(text)
+		v, err = bytesParam(text)
 	case "INT64":
 		v, err = strconv.ParseInt(text, 10, 64)
 	case "FLOAT64":
@@ -50,6 +51,30 @@ func Param(kind, text string) (*btpb.Value, error) {
 		return nil, fmt.Errorf("%q is not of type %s", text, kind)
 	}
 	return ParamOf(v)
+}
+
+// bytesParam returns the bytes of a text, or of a literal.
+func bytesParam(text string) ([]byte, error) {
+	inner, isLiteral := strings.CutPrefix(text, "b'")
+	if isLiteral {
+		inner, isLiteral = strings.CutSuffix(inner, "'")
+	}
+	if !isLiteral {
+		return []byte(text), nil
+	}
+	out := []byte{}
+	for inner != "" {
+		if inner[0] != '\\' && inner[0] != '\'' {
+			out, inner = append(out, inner[0]), inner[1:]
+			continue
+		}
+		c, wide, rest, err := strconv.UnquoteChar(inner, '\'')
+		if err != nil || wide { // a literal of bytes has no \u
+			return nil, strconv.ErrSyntax
+		}
+		out, inner = append(out, byte(c)), rest
+	}
+	return out, nil
 }
 
 // ParamOf returns the value of a parameter: v is a string, []byte, int, int64, float64, bool, time.Time, or

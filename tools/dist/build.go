@@ -82,19 +82,21 @@ func compile(ctx context.Context, o options, work string) (*release, error) {
 	if r.license, err = os.ReadFile(filepath.Join(src.folder, "LICENSE")); err != nil {
 		return nil, err
 	}
-	licenses, err := newLicenses(ctx, src.folder)
-	if err != nil {
-		return nil, err
-	}
 	for _, p := range o.platforms {
 		b, err := r.compile(ctx, p, filepath.Join(work, p.os+"-"+p.arch))
 		if err != nil {
 			return nil, err
 		}
-		if b.notice, err = licenses.notice(b.modules); err != nil {
+		r.builds = append(r.builds, b)
+	}
+	licenses, err := newLicenses(ctx, src.folder) // the builds have downloaded the modules
+	if err != nil {
+		return nil, err
+	}
+	for i, b := range r.builds {
+		if r.builds[i].notice, err = licenses.notice(b.modules); err != nil {
 			return nil, err
 		}
-		r.builds = append(r.builds, b)
 	}
 	own := filepath.Join(work, host.os+"-"+host.arch)
 	if !slices.Contains(o.platforms, host) {

@@ -279,6 +279,32 @@ func TestArchives(t *testing.T) {
 	}
 }
 
+// TestArchives_Download: the modules with the licenses may appear only with the build, which downloads them.
+func TestArchives_Download(t *testing.T) {
+	t.Parallel()
+	root := repository(t, map[string]string{".gitignore": "/greeting\n"})
+	o := tinyOptions(t, root, "archives")
+	o.platforms = []platform{host}
+	o.build = func(ctx context.Context, folder string, p platform, args ...string) error {
+		if err := os.CopyFS(filepath.Join(folder, "greeting"), os.DirFS(filepath.Join(root, "greeting"))); err != nil {
+			return err
+		}
+		return goBuild(ctx, folder, p, args...)
+	}
+	if err := dist(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	archive := "tabletop_0.1.0_" + host.os + "_" + host.arch
+	suffix := ".tar.gz"
+	if host.os == "windows" {
+		suffix = ".zip"
+	}
+	found := members(t, archive+suffix, contents(t, o.out)[archive+suffix])
+	if notice := string(found[archive+"/NOTICE"].data); !strings.Contains(notice, "The license of a greeting.") {
+		t.Errorf("NOTICE lacks a module:\n%s", notice)
+	}
+}
+
 // TestSame checks that two runs write the same bytes, wherever the repository is and whatever
 // is not committed.
 func TestSame(t *testing.T) {

@@ -61,7 +61,7 @@ func writeNPM(_ context.Context, r *release) error {
 	main.Bin = map[string]string{"tabletop": "bin.mjs"}
 	main.Exports = map[string]any{
 		".":              map[string]string{"types": "./tabletop.d.mts", "default": "./tabletop.mjs"},
-		"./setup":        "./tabletop-setup.mjs",
+		"./setup":        map[string]string{"types": "./tabletop-setup.d.mts", "default": "./tabletop-setup.mjs"},
 		"./package.json": "./package.json",
 	}
 	main.Optional = map[string]string{}
@@ -78,7 +78,7 @@ func writeNPM(_ context.Context, r *release) error {
 		}
 	}
 	files := []file{{name: "README.md", data: npmReadme}, {name: "bin.mjs", data: npmProgram, executable: true}}
-	for _, name := range []string{"tabletop.mjs", "tabletop.d.mts", "tabletop-setup.mjs"} {
+	for _, name := range []string{"tabletop.mjs", "tabletop.d.mts", "tabletop-setup.mjs", "tabletop-setup.d.mts"} {
 		text, err := os.ReadFile(filepath.Join(r.folder, "clients", "javascript", name))
 		if err != nil {
 			return err

@@ -52,7 +52,7 @@ func TestNPM(t *testing.T) {
 	}
 	sameNames(t, "files", files, want...)
 	found := members(t, main, files[main])
-	sameNames(t, main, found, "package/package.json", "package/LICENSE", "package/README.md", "package/bin.mjs", "package/tabletop.mjs", "package/tabletop.d.mts", "package/tabletop-setup.mjs")
+	sameNames(t, main, found, "package/package.json", "package/LICENSE", "package/README.md", "package/bin.mjs", "package/tabletop.mjs", "package/tabletop.d.mts", "package/tabletop-setup.mjs", "package/tabletop-setup.d.mts")
 	var about npmPackage
 	if err := json.Unmarshal(found["package/package.json"].data, &about); err != nil {
 		t.Fatal(err)
