@@ -64,7 +64,7 @@ func TestFollow_Drained(t *testing.T) {
 		}
 	}
 	l.toTip(t, "one")
-	phase("at the tip", "DRAINED", "if the source is frozen: tabletop migrate verify --live --consistent --table Things")
+	phase("at the tip", "DRAINED", "if the source is frozen: tabletop migrate verify --live --consistent --table Things --source c")
 	if _, live := l.verifyLive(t, l.liveOptions(pause)); live.Compared != 1 {
 		t.Errorf("the verification compares %d keys", live.Compared)
 	}
@@ -79,7 +79,7 @@ func TestFollow_Drained(t *testing.T) {
 	phase("with a dead letter", "FOLLOWING", "tabletop migrate follow Things")
 	l.put(t, "p", "s", 4, nil)
 	l.toTip(t, "four")
-	phase("without one", "DRAINED", "if the source is frozen: tabletop migrate verify --live --dirty --table Things")
+	phase("without one", "DRAINED", "if the source is frozen: tabletop migrate verify --live --dirty --table Things --source c")
 	o := l.liveOptions(pause)
 	o.Dirty = true
 	if _, live := l.verifyLive(t, o); live.Compared != 1 {

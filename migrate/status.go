@@ -67,7 +67,8 @@ type FollowStatus struct {
 	Dirty     int        `json:"dirty"`
 	MoreDirty bool       `json:"moreDirty,omitempty"`
 
-	// Next is the next command, without the flags that name the Bigtable: they go to its end.
+	// Next is the next command, without the flags that name the Bigtable: they go to its end. Its address is
+	// that of --against after "migrate verify", else of --target.
 	Next    string       `json:"next,omitempty"`
 	History []PhaseEvent `json:"history,omitempty"` // the newest first
 
@@ -236,31 +237,37 @@ func (s *FollowStatus) read(ctx context.Context, store statetable.Store, sleep f
 		s.Dirty, s.MoreDirty = min(n, maxCounted), n > maxCounted
 	}
 	s.verified, s.proved = now.Verified > 0, now.Verified > 0 && now.Verified == now.Dirty && s.Dirty == 0
-	s.Next = s.next(c.Flags)
+	s.Next = s.next(c)
 	return nil
 }
 
-// next returns the command that continues the migration; flags are those of the last follower.
-func (s *FollowStatus) next(flags string) string {
-	of := func(command string, flags string) string {
-		return strings.Join(slices.DeleteFunc([]string{"tabletop migrate " + command, s.Table, flags}, func(word string) bool { return word == "" }), " ")
+// next returns the command that continues the migration, with the flags of the last follower, whose checkpoint is c.
+func (s *FollowStatus) next(c ms.Checkpoint) string {
+	of := func(words ...string) string {
+		return strings.Join(slices.DeleteFunc(append([]string{"tabletop migrate"}, words...), func(word string) bool { return word == "" }), " ")
 	}
-	follow := of("follow", flags)
+	follow := of("follow", s.Table, c.Flags, c.SourceFlags)
+	verify := func(flag string) string {
+		if s.Table == "" { // without its mapping: all tables
+			return of("verify --live", flag, c.SourceFlags)
+		}
+		return of("verify --live", flag, "--table", s.Table, c.SourceFlags)
+	}
 	switch {
 	case s.Phase == string(ms.Ended), s.Phase == string(ms.Loaded):
 		return ""
 	case s.Phase == string(ms.Drained) && s.proved:
-		return "tabletop migrate finish " + s.Table
+		return of("finish", s.Table)
 	case s.Phase == string(ms.Drained) && s.verified:
-		return "if the source is frozen: tabletop migrate verify --live --dirty --table " + s.Table
+		return "if the source is frozen: " + verify("--dirty")
 	case s.Phase == string(ms.Drained):
-		return "if the source is frozen: tabletop migrate verify --live --consistent --table " + s.Table
+		return "if the source is frozen: " + verify("--consistent")
 	case s.Running == "":
 		return follow
 	case len(s.Letters) > 0:
-		return of("status", "--letters")
+		return of("status", s.Table, "--letters")
 	case s.Phase == string(ms.CatchingUp):
-		return of("status", "--wait phase="+string(ms.Following))
+		return of("status", s.Table, "--wait phase="+string(ms.Following))
 	}
 	return "freeze the source, stop the follower, then: " + follow + " --until tip"
 }

@@ -26,7 +26,7 @@ func TestStatus(t *testing.T) {
 	t.Parallel()
 	l := startEarly(t, 20)
 	sleep, stop := l.follow(t, "one")
-	if s := l.status(t); s.Proof != nil || s.Dirty != 0 || s.Next != "freeze the source, stop the follower, then: tabletop migrate follow Things --flag 'a b' --until tip" {
+	if s := l.status(t); s.Proof != nil || s.Dirty != 0 || s.Next != "freeze the source, stop the follower, then: tabletop migrate follow Things --flag 'a b' --source c --until tip" {
 		t.Errorf("before a verification: %+v", s)
 	}
 	r, _ := l.verifyLive(t, l.liveOptions(sleep))
@@ -50,7 +50,7 @@ func TestStatus(t *testing.T) {
 	}
 	stop()
 	s = l.status(t)
-	if s.Running != "" || s.Next != "tabletop migrate follow Things --flag 'a b'" {
+	if s.Running != "" || s.Next != "tabletop migrate follow Things --flag 'a b' --source c" {
 		t.Errorf("without a follower: %q, next %q", s.Running, s.Next)
 	}
 	if s.Lags.StepSeconds != 10 || len(s.Lags.Millis) < 2 || s.Lags.Millis[len(s.Lags.Millis)-1] < 0 || s.Lags.From.After(s.Saved) {

@@ -156,7 +156,7 @@ func (c *followCommand) Run(ctx context.Context, k *kong.Context, p *program) er
 		progress := &followLog{p: p, last: map[string]migrate.FollowStatus{}}
 		o := migrate.FollowOptions{
 			Common: c.common(t), Tables: c.Tables, Source: clients, Items: items, Owner: owner(), Version: version(), Mode: c.Apply,
-			Flags: shellFlags(k, []string{"Follow:", "Live table:"}, "until"),
+			Flags: shellFlags(k, []string{"Follow:"}, "until"), SourceFlags: shellFlags(k, []string{"Live table:"}),
 			Since: c.sinceTime, UntilTip: c.Until == untilTip, Until: c.untilTime, Report: progress.report,
 			Warn:       func(text string) { _, _ = fmt.Fprintf(p.stderr, "tabletop: %s\n", text) },
 			Increments: c.Increments, KinesisDir: c.KinesisDir, AcceptTies: c.AcceptTies,

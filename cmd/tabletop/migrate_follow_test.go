@@ -266,6 +266,48 @@ func TestFollow_Interrupted(t *testing.T) {
 	l.holds(item("a", 1), item("b", 1))
 }
 
+// TestStatus_Next: each next command up to the end of a migration is valid as it is printed, and works.
+func TestStatus_Next(t *testing.T) {
+	t.Parallel()
+	l := newLiveTables(t)
+	l.ready()
+	next := func(want string) []string {
+		t.Helper()
+		out, code := tabletop(t, "migrate", "status", "Things", "--target", l.address(), "--call-timeout", "20s")
+		_, line, _ := strings.Cut(out, "  next ")
+		_, words, _ := strings.Cut(line, "tabletop ")
+		args := shellWords(words)
+		if code != exitEqual || !strings.HasPrefix(words, want) {
+			t.Fatalf("exit code %d, the next command must be %s: %s", code, want, out)
+		}
+		app, err := (&program{}).parser(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := app.Parse(arranged(args)); err != nil {
+			t.Fatalf("%s: %v", words, err)
+		}
+		return args
+	}
+	run := func(args []string) {
+		t.Helper()
+		if out, code := tabletop(t, args...); code != exitEqual {
+			t.Fatalf("%q: exit code %d: %s", args, code, out)
+		}
+	}
+	first := l.follow()
+	last := next("migrate follow Things --since ")
+	if code := first.end(t, syscall.SIGTERM); code != exitEqual {
+		t.Fatalf("exit code %d: %s", code, first.stderr)
+	}
+	run(last)
+	run(next("migrate verify --live --consistent --table Things --dynamodb-endpoint http://"))
+	l.ctl("put", "Things", item("b", 1))
+	run(last)
+	run(next("migrate verify --live --dirty --table Things --dynamodb-endpoint http://"))
+	run(next("migrate finish Things "))
+}
+
 // TestFollow_Refused: a table that cannot be followed is refused with the remedy.
 func TestFollow_Refused(t *testing.T) {
 	t.Parallel()

@@ -118,7 +118,7 @@ func (c *statusCommand) read(ctx context.Context, t *target) ([]migrate.FollowSt
 	}
 	for i := range all {
 		if all[i].Next != "" {
-			all[i].Next = strings.TrimSuffix(all[i].Next+" "+c.target, " ")
+			all[i].Next = withPlace(all[i].Next, c.target)
 		}
 	}
 	for _, name := range c.Tables {
@@ -130,6 +130,14 @@ func (c *statusCommand) read(ctx context.Context, t *target) ([]migrate.FollowSt
 		all = slices.DeleteFunc(all, func(s migrate.FollowStatus) bool { return !slices.Contains(c.Tables, s.Table) })
 	}
 	return all, nil
+}
+
+// withPlace adds the flags that name a Bigtable to the next command. The address has another flag in verify.
+func withPlace(next, target string) string {
+	if strings.Contains(next, " migrate verify ") {
+		target = strings.Replace(target, "--target ", "--against ", 1)
+	}
+	return strings.TrimSuffix(next+" "+target, " ")
 }
 
 // open returns the first condition that does not hold, with the reason; "" if all do.

@@ -31,8 +31,9 @@ type Checkpoint struct {
 	Version  string    `json:"version"` // of the program that wrote it
 	At       time.Time `json:"at"`      // of the write
 	Progress Progress  `json:"progress"`
-	// Flags are the flags of the program, except those of the target, as in a shell.
-	Flags string `json:"flags,omitempty"`
+	// Flags are the flags of the program, except those of the target and of the source, as in a shell.
+	Flags       string `json:"flags,omitempty"`
+	SourceFlags string `json:"sourceFlags,omitempty"` // the flags that name the DynamoDB; a verification has them too
 }
 
 // Shard is the progress in a shard.

@@ -85,7 +85,8 @@ func (f *follower) save(ctx context.Context) error {
 	c := f.source.Checkpoint()
 	c.Source, c.Since, c.Reached, c.TableID = kind, f.began.since, f.reached, cmp.Or(c.TableID, f.began.tableID)
 	f.progress.Lags = f.progress.Lags.With(now, lag(status, c.Watermark))
-	c.Mapping, c.Version, c.At, c.Progress, c.Flags = f.mapping, f.Version, now, f.progress, f.Flags
+	c.Mapping, c.Version, c.At, c.Progress = f.mapping, f.Version, now, f.progress
+	c.Flags, c.SourceFlags = f.Flags, f.SourceFlags
 	c.Progress.Dirty = f.recorded()
 	f.mu.Unlock()
 	c.Progress.SourceNow, c.Progress.Rule, c.Progress.Throttles, c.Progress.Late = status.now, status.rule, status.throttles, status.late

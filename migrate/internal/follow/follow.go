@@ -56,7 +56,9 @@ type Options struct {
 	Items      stream.ItemClient
 	// Owner names this process in the lease: user, host and process.
 	Owner, Version string
-	Flags          string // of the program, except those of the target; for the next command
+	// Flags are those of the program, except SourceFlags and those of the target; for the next command.
+	// SourceFlags name the DynamoDB.
+	Flags, SourceFlags string
 
 	Mode Mode
 	// Since is the time of the stored items. Default: the end of the loaded exports.
