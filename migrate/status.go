@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
+	"github.com/tabletop-emu/tabletop/migrate/internal/follow"
 	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
@@ -33,7 +34,9 @@ type FollowStatus struct {
 	// Watermark is the time before which all writes of the source are applied, by Rule: "header" of
 	// Tabletop's endpoint, "answers" of others, "increments" (the end of the last incremental export),
 	// or "newest" and "delivered" (the newest record of a Kinesis data stream, or the time in the file _delivered, less the allowance).
-	// Lag is its distance from the clock of the source when the checkpoint was written; negative if the watermark is unknown.
+	// Lag is its distance from the clock of the source; negative if the watermark is unknown. It was measured when the
+	// checkpoint was written, and [Status] adds the time since, less the second between two checkpoints: a process
+	// that was killed writes none. In phase DRAINED nothing is added.
 	Watermark time.Time     `json:"watermark,omitzero"`
 	Rule      string        `json:"rule,omitempty"`
 	Lag       time.Duration `json:"lagNanoseconds"`
@@ -42,7 +45,7 @@ type FollowStatus struct {
 	Lags      LagHistory    `json:"lags,omitzero"`  // of the last hour
 
 	// ClockDiffers is how far the clock of the follower is ahead of that of the source, or of this
-	// process; 0 if the difference is at most two seconds. Lag does not depend on it.
+	// process; 0 if the difference is at most two seconds. The lag in a checkpoint does not depend on it.
 	ClockDiffers time.Duration `json:"clockDiffers,omitzero"`
 
 	Changes   int64   `json:"changes"` // records that the run has applied
@@ -136,17 +139,23 @@ func (s *FollowStatus) clock(ahead time.Duration) {
 	}
 }
 
+// pass adds the time since the checkpoint to the known lags.
+func (s *FollowStatus) pass(spent time.Duration) {
+	for i := range s.Shards {
+		if of := &s.Shards[i].Lag; *of >= 0 {
+			*of += max(0, spent)
+		}
+	}
+	if s.Lag >= 0 {
+		s.Lag += max(0, spent)
+	}
+}
+
 // setCheckpoint sets the fields that a checkpoint has.
 func (s *FollowStatus) setCheckpoint(c ms.Checkpoint) {
 	p := c.Progress
-	lag := func(w time.Time) time.Duration {
-		if w.IsZero() {
-			return -1
-		}
-		return max(0, p.SourceNow.Sub(w))
-	}
 	s.Source = c.Source
-	s.Watermark, s.Rule, s.Lag, s.Saved = c.Watermark, p.Rule, lag(c.Watermark), c.At
+	s.Watermark, s.Rule, s.Lag, s.Saved = c.Watermark, p.Rule, c.Lag(c.Watermark), c.At
 	s.Changes, s.Rate, s.Applied, s.Already, s.Unread, s.Read, s.Raced = p.Changes, p.Rate, p.Applied, p.Already, p.Unread, p.Read, p.Raced
 	s.Refused, s.Throttles, s.Late, s.Mode = p.Refused, p.Throttles, p.Late, p.Mode
 	if len(p.Lags.Millis) > 0 {
@@ -157,7 +166,7 @@ func (s *FollowStatus) setCheckpoint(c ms.Checkpoint) {
 	}
 	for _, sh := range c.Shards {
 		if !sh.Done {
-			s.Shards = append(s.Shards, ShardLag{sh.ID, lag(sh.Watermark)})
+			s.Shards = append(s.Shards, ShardLag{sh.ID, c.Lag(sh.Watermark)})
 		}
 	}
 }
@@ -205,7 +214,11 @@ func (s *FollowStatus) read(ctx context.Context, store statetable.Store, sleep f
 	}
 	if ok {
 		s.setCheckpoint(c)
-		s.clock(max(0, c.At.Sub(store.Now()))) // an earlier one may be old
+		age := store.Now().Sub(c.At)
+		s.clock(max(0, -age)) // an earlier one may be old
+		if now.Phase != ms.Drained {
+			s.pass(age - follow.SaveEvery)
+		}
 	}
 	if !now.Lease.IsZero() {
 		s.clock(max(0, now.Lease.Add(-ms.LeaseTime).Sub(store.Now())))

@@ -86,12 +86,15 @@ type Options struct {
 	Warn func(text string)
 }
 
+// SaveEvery is the time between two checkpoints.
+const SaveEvery = time.Second
+
 // The times of a run.
 const (
 	renewEvery   = 5 * time.Second
 	leaseReserve = 2 * time.Second // before its end, nothing is written
 	checkEvery   = time.Minute     // the tables of the target
-	saveEvery    = time.Second
+	saveEvery    = SaveEvery
 	lookEvery    = saveEvery / 4 // for an event between two checkpoints
 	orderedLag   = time.Minute
 	leaseWait    = 250 * time.Millisecond
