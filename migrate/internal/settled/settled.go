@@ -63,7 +63,7 @@ type verification struct {
 	part     *part                // the work, if it is not all
 	buckets  *[buckets]bool       // the keys to compare; nil: all
 
-	answers sync.Mutex // guards last while suspects are judged, since mu is held then
+	answers sync.Mutex // guards last and the counts of firstLook while suspects are judged, since mu is held then
 
 	mu       sync.Mutex
 	open     []*suspect
@@ -267,7 +267,11 @@ func (v *verification) settle(ctx context.Context, all []*suspect) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.asOf == nil { // else the first look decides, except for entries of indexes
-		v.live.Suspects += int64(len(all))
+		for _, x := range all {
+			if !x.unseen {
+				v.live.Suspects++
+			}
+		}
 	}
 	return settle(ctx, v, all, v.o.Rounds)
 }
@@ -349,7 +353,34 @@ func (v *verification) judge(ctx context.Context, some []*suspect) error {
 		x.found, x.stale, x.outcome = o.failures, o.stale, o
 		x.outcome.stored, x.outcome.failures = nil, nil
 	}
+	if err == nil {
+		v.firstLook(some)
+	}
 	return err
+}
+
+// firstLook counts changed keys at their first look.
+func (v *verification) firstLook(some []*suspect) {
+	v.answers.Lock()
+	defer v.answers.Unlock()
+	for _, x := range some {
+		if !x.unseen {
+			continue
+		}
+		if x.unseen = false; len(x.found) > 0 {
+			v.live.Suspects++
+		}
+		if !v.o.Dirty {
+			continue // the scans counted both sides
+		}
+		if x.item != nil {
+			v.j.Report.Items++
+		}
+		if n := len(x.row.Cells); n > 0 {
+			v.j.Report.Rows++
+			v.j.Report.Cells += int64(n)
+		}
+	}
 }
 
 // equal implements sides.
