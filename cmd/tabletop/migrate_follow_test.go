@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/smithy-go/logging"
+
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
@@ -172,6 +174,18 @@ func TestThrottleFile(t *testing.T) {
 	}
 	if rows, ok := f.read(); rows != 0 || !ok || len(said) != 1 || !strings.Contains(said[0], "no changes are applied: ") {
 		t.Errorf("a file that cannot be read: %d rows, %t, said %q", rows, ok, said)
+	}
+}
+
+// TestSDKLog: only the warning that the end of a command causes is dropped.
+func TestSDKLog(t *testing.T) {
+	t.Parallel()
+	var got strings.Builder
+	log := sdkLog(logging.NewStandardLogger(&got))
+	log.Logf(logging.Warn, "failed to discard remaining HTTP response body, this may affect connection reuse")
+	log.Logf(logging.Warn, "another %s", "one")
+	if text := got.String(); !strings.HasSuffix(text, " WARN another one\n") || strings.Count(text, "\n") != 1 {
+		t.Errorf("the log is %q", text)
 	}
 }
 
