@@ -68,7 +68,11 @@ func TestFollow_Drained(t *testing.T) {
 	if _, live := l.verifyLive(t, l.liveOptions(pause)); live.Compared != 1 {
 		t.Errorf("the verification compares %d keys", live.Compared)
 	}
-	phase("after the complete proof", "DRAINED", "tabletop migrate finish Things")
+	const again = "if the source is frozen, this applies 0 changes: tabletop migrate follow Things --flag 'a b' --source c --until tip"
+	phase("after the complete proof", "DRAINED", again)
+	l.env.Advance(time.Minute)
+	l.toTip(t, "again")
+	phase("without a change since the proof", "DRAINED", "tabletop migrate finish Things")
 
 	_, stop := l.follow(t, "two")
 	l.put(t, "p", "s", 2, nil)
@@ -85,7 +89,17 @@ func TestFollow_Drained(t *testing.T) {
 	if _, live := l.verifyLive(t, o); live.Compared != 1 {
 		t.Errorf("the verification compares %d keys", live.Compared)
 	}
-	phase("after the proof of the changed keys", "DRAINED", "tabletop migrate finish Things")
+	phase("after the proof of the changed keys", "DRAINED", again)
+	l.put(t, "p", "s", 5, nil) // the source was not frozen
+	l.env.Advance(time.Minute)
+	l.toTip(t, "finds it")
+	phase("with a change since the proof", "DRAINED", "if the source is frozen: tabletop migrate verify --live --dirty --table Things --source c")
+	if r, _ := l.verifyLive(t, o); !strings.Contains(r.Text(), "warning: table Things: no process followed it, so this proves only its writes before ") {
+		t.Errorf("the proof does not name its limit:\n%s", r.Text())
+	}
+	l.env.Advance(time.Minute)
+	l.toTip(t, "again")
+	phase("without a change since the second proof", "DRAINED", "tabletop migrate finish Things")
 	until := l.options("five")
 	until.Until = l.now()
 	if err := migrate.Follow(t.Context(), l.target, until); err != nil {
@@ -356,6 +370,7 @@ func TestFollow_Indexes(t *testing.T) {
 	if err := migrate.Follow(t.Context(), l.target, o); err != nil || strings.Contains(strings.Join(warned, " "), "indexes") {
 		t.Fatalf("without indexes in the source: warnings %q, error %v", warned, err)
 	}
+	warned = nil
 	for _, name := range []string{"byG", "Other"} {
 		_, err := l.ddb.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
 			TableName:            aws.String("Things"),

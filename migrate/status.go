@@ -269,8 +269,10 @@ func (s *FollowStatus) next(c ms.Checkpoint) string {
 	switch {
 	case s.Phase == string(ms.Ended), s.Phase == string(ms.Loaded):
 		return ""
-	case s.Phase == string(ms.Drained) && s.proved:
+	case s.Phase == string(ms.Drained) && s.proved && c.Progress.Started.After(s.Proof.At):
 		return of("finish", s.Table)
+	case s.Phase == string(ms.Drained) && s.proved: // a write after the drain has no changed key yet
+		return "if the source is frozen, this applies 0 changes: " + follow + " --until tip"
 	case s.Phase == string(ms.Drained) && s.verified:
 		return "if the source is frozen: " + verify("--dirty")
 	case s.Phase == string(ms.Drained):

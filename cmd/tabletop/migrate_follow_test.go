@@ -319,6 +319,7 @@ func TestStatus_Next(t *testing.T) {
 	l.ctl("put", "Things", item("b", 1))
 	run(last)
 	run(next("migrate verify --live --dirty --table Things --dynamodb-endpoint http://"))
+	run(next("migrate follow Things --since "))
 	run(next("migrate finish Things "))
 }
 

@@ -56,8 +56,8 @@ type Options struct {
 	Items      stream.ItemClient
 	// Owner names this process in the lease: user, host and process.
 	Owner, Version string
-	// Flags are those of the program, except SourceFlags and those of the target; for the next command.
-	// SourceFlags name the DynamoDB.
+	// SourceFlags are the flags of the program that name the DynamoDB. Flags are all others, except the
+	// flags that name the target. The next command has both.
 	Flags, SourceFlags string
 
 	Mode Mode

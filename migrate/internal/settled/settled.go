@@ -128,6 +128,9 @@ func (v *verification) run(ctx context.Context) (string, error) {
 	v.ends()
 	different := v.o.Report.AllDifferences() - before
 	same := different == 0
+	if v.o.Dirty && !v.followed {
+		v.o.Report.Warnings = append(v.o.Report.Warnings, fmt.Sprintf("table %s: no process followed it, so this proves only its writes before %s: if the source is frozen, `tabletop migrate follow %[1]s --until tip` now applies 0 changes", v.j.Report.Name, v.mark.last.Watermark.UTC().Format(time.RFC3339)))
+	}
 	if generation > 0 {
 		err = v.end(ctx, from, generation, different)
 	}
