@@ -62,9 +62,9 @@ type FollowOptions struct {
 	// Version is the version of the program, for the record.
 	Version string
 
-	// Flags are the flags of the program, except those of the target, as in a shell. [Status] has them
-	// in the next command.
-	Flags string
+	// Flags and SourceFlags are the flags of the program, as in a shell: those that name the DynamoDB, and all
+	// others except those of the target. [Status] has them in the next command.
+	Flags, SourceFlags string
 
 	// Mode is "auto", "guarded" or "ordered": one request for each change, which tests the row and
 	// writes it; or requests for many changes, which is faster and allows no other writer. Default:
@@ -166,7 +166,7 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, o FollowOptions)
 		group.Go(func() error {
 			err := follow.Run(ctx, follow.Options{
 				Conn: conn, Table: x, Mapping: (*layout.Mapping)(m), Clients: o.Source, Increments: o.Increments, KinesisDir: o.KinesisDir,
-				AcceptTies: o.AcceptTies, Allowance: o.Allowance, Items: o.Items, Owner: o.Owner, Version: o.Version, Flags: o.Flags, Mode: mode, Since: o.Since,
+				AcceptTies: o.AcceptTies, Allowance: o.Allowance, Items: o.Items, Owner: o.Owner, Version: o.Version, Flags: o.Flags, SourceFlags: o.SourceFlags, Mode: mode, Since: o.Since,
 				IdleMax: o.IdleMax, Tip: o.UntilTip, Until: o.Until, DeadLetter: letters, Now: o.Now, Sleep: o.Sleep, Jitter: o.Jitter, Warn: o.Warn, Throttle: throttle,
 				Report: func(target string, c ms.Checkpoint) {
 					if o.Report != nil {

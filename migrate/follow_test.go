@@ -200,7 +200,7 @@ func (l *live) write(t *testing.T, r *rand.Rand) {
 
 // options are those of a follower.
 func (l *live) options(owner string) migrate.FollowOptions {
-	return migrate.FollowOptions{Common: l.common(), Source: l.clients, Owner: owner, Flags: "--flag 'a b'", IdleMax: time.Millisecond}
+	return migrate.FollowOptions{Common: l.common(), Source: l.clients, Owner: owner, Flags: "--flag 'a b'", SourceFlags: "--source c", IdleMax: time.Millisecond}
 }
 
 // verify compares the target with the items of the source.

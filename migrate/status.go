@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
+	"github.com/tabletop-emu/tabletop/migrate/internal/follow"
 	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
@@ -33,7 +34,9 @@ type FollowStatus struct {
 	// Watermark is the time before which all writes of the source are applied, by Rule: "header" of
 	// Tabletop's endpoint, "answers" of others, "increments" (the end of the last incremental export),
 	// or "newest" and "delivered" (the newest record of a Kinesis data stream, or the time in the file _delivered, less the allowance).
-	// Lag is its distance from the clock of the source when the checkpoint was written; negative if the watermark is unknown.
+	// Lag is its distance from the clock of the source; negative if the watermark is unknown. It was measured when the
+	// checkpoint was written, and [Status] adds the time since, less the second between two checkpoints: a process
+	// that was killed writes none. In phase DRAINED nothing is added.
 	Watermark time.Time     `json:"watermark,omitzero"`
 	Rule      string        `json:"rule,omitempty"`
 	Lag       time.Duration `json:"lagNanoseconds"`
@@ -42,7 +45,7 @@ type FollowStatus struct {
 	Lags      LagHistory    `json:"lags,omitzero"`  // of the last hour
 
 	// ClockDiffers is how far the clock of the follower is ahead of that of the source, or of this
-	// process; 0 if the difference is at most two seconds. Lag does not depend on it.
+	// process; 0 if the difference is at most two seconds. The lag in a checkpoint does not depend on it.
 	ClockDiffers time.Duration `json:"clockDiffers,omitzero"`
 
 	Changes   int64   `json:"changes"` // records that the run has applied
@@ -67,7 +70,8 @@ type FollowStatus struct {
 	Dirty     int        `json:"dirty"`
 	MoreDirty bool       `json:"moreDirty,omitempty"`
 
-	// Next is the next command, without the flags that name the Bigtable: they go to its end.
+	// Next is the next command, without the flags that name the Bigtable: they go to its end. Its address is
+	// that of --against after "migrate verify", else of --target.
 	Next    string       `json:"next,omitempty"`
 	History []PhaseEvent `json:"history,omitempty"` // the newest first
 
@@ -135,17 +139,23 @@ func (s *FollowStatus) clock(ahead time.Duration) {
 	}
 }
 
+// pass adds the time since the checkpoint to the known lags.
+func (s *FollowStatus) pass(spent time.Duration) {
+	for i := range s.Shards {
+		if of := &s.Shards[i].Lag; *of >= 0 {
+			*of += max(0, spent)
+		}
+	}
+	if s.Lag >= 0 {
+		s.Lag += max(0, spent)
+	}
+}
+
 // setCheckpoint sets the fields that a checkpoint has.
 func (s *FollowStatus) setCheckpoint(c ms.Checkpoint) {
 	p := c.Progress
-	lag := func(w time.Time) time.Duration {
-		if w.IsZero() {
-			return -1
-		}
-		return max(0, p.SourceNow.Sub(w))
-	}
 	s.Source = c.Source
-	s.Watermark, s.Rule, s.Lag, s.Saved = c.Watermark, p.Rule, lag(c.Watermark), c.At
+	s.Watermark, s.Rule, s.Lag, s.Saved = c.Watermark, p.Rule, c.Lag(c.Watermark), c.At
 	s.Changes, s.Rate, s.Applied, s.Already, s.Unread, s.Read, s.Raced = p.Changes, p.Rate, p.Applied, p.Already, p.Unread, p.Read, p.Raced
 	s.Refused, s.Throttles, s.Late, s.Mode = p.Refused, p.Throttles, p.Late, p.Mode
 	if len(p.Lags.Millis) > 0 {
@@ -156,7 +166,7 @@ func (s *FollowStatus) setCheckpoint(c ms.Checkpoint) {
 	}
 	for _, sh := range c.Shards {
 		if !sh.Done {
-			s.Shards = append(s.Shards, ShardLag{sh.ID, lag(sh.Watermark)})
+			s.Shards = append(s.Shards, ShardLag{sh.ID, c.Lag(sh.Watermark)})
 		}
 	}
 }
@@ -204,7 +214,11 @@ func (s *FollowStatus) read(ctx context.Context, store statetable.Store, sleep f
 	}
 	if ok {
 		s.setCheckpoint(c)
-		s.clock(max(0, c.At.Sub(store.Now()))) // an earlier one may be old
+		age := store.Now().Sub(c.At)
+		s.clock(max(0, -age)) // an earlier one may be old
+		if now.Phase != ms.Drained {
+			s.pass(age - follow.SaveEvery)
+		}
 	}
 	if !now.Lease.IsZero() {
 		s.clock(max(0, now.Lease.Add(-ms.LeaseTime).Sub(store.Now())))
@@ -236,31 +250,39 @@ func (s *FollowStatus) read(ctx context.Context, store statetable.Store, sleep f
 		s.Dirty, s.MoreDirty = min(n, maxCounted), n > maxCounted
 	}
 	s.verified, s.proved = now.Verified > 0, now.Verified > 0 && now.Verified == now.Dirty && s.Dirty == 0
-	s.Next = s.next(c.Flags)
+	s.Next = s.next(c)
 	return nil
 }
 
-// next returns the command that continues the migration; flags are those of the last follower.
-func (s *FollowStatus) next(flags string) string {
-	of := func(command string, flags string) string {
-		return strings.Join(slices.DeleteFunc([]string{"tabletop migrate " + command, s.Table, flags}, func(word string) bool { return word == "" }), " ")
+// next returns the command that continues the migration, with the flags of the last follower, whose checkpoint is c.
+func (s *FollowStatus) next(c ms.Checkpoint) string {
+	of := func(words ...string) string {
+		return strings.Join(slices.DeleteFunc(append([]string{"tabletop migrate"}, words...), func(word string) bool { return word == "" }), " ")
 	}
-	follow := of("follow", flags)
+	follow := of("follow", s.Table, c.Flags, c.SourceFlags)
+	verify := func(flag string) string {
+		if s.Table == "" { // without its mapping: all tables
+			return of("verify --live", flag, c.SourceFlags)
+		}
+		return of("verify --live", flag, "--table", s.Table, c.SourceFlags)
+	}
 	switch {
 	case s.Phase == string(ms.Ended), s.Phase == string(ms.Loaded):
 		return ""
-	case s.Phase == string(ms.Drained) && s.proved:
-		return "tabletop migrate finish " + s.Table
+	case s.Phase == string(ms.Drained) && s.proved && c.Progress.Started.After(s.Proof.At):
+		return of("finish", s.Table)
+	case s.Phase == string(ms.Drained) && s.proved: // a write after the drain has no changed key yet
+		return "if the source is frozen, this applies 0 changes: " + follow + " --until tip"
 	case s.Phase == string(ms.Drained) && s.verified:
-		return "if the source is frozen: tabletop migrate verify --live --dirty --table " + s.Table
+		return "if the source is frozen: " + verify("--dirty")
 	case s.Phase == string(ms.Drained):
-		return "if the source is frozen: tabletop migrate verify --live --consistent --table " + s.Table
+		return "if the source is frozen: " + verify("--consistent")
 	case s.Running == "":
 		return follow
 	case len(s.Letters) > 0:
-		return of("status", "--letters")
+		return of("status", s.Table, "--letters")
 	case s.Phase == string(ms.CatchingUp):
-		return of("status", "--wait phase="+string(ms.Following))
+		return of("status", s.Table, "--wait phase="+string(ms.Following))
 	}
 	return "freeze the source, stop the follower, then: " + follow + " --until tip"
 }

@@ -26,7 +26,7 @@ func TestStatus(t *testing.T) {
 	t.Parallel()
 	l := startEarly(t, 20)
 	sleep, stop := l.follow(t, "one")
-	if s := l.status(t); s.Proof != nil || s.Dirty != 0 || s.Next != "freeze the source, stop the follower, then: tabletop migrate follow Things --flag 'a b' --until tip" {
+	if s := l.status(t); s.Proof != nil || s.Dirty != 0 || s.Next != "freeze the source, stop the follower, then: tabletop migrate follow Things --flag 'a b' --source c --until tip" {
 		t.Errorf("before a verification: %+v", s)
 	}
 	r, _ := l.verifyLive(t, l.liveOptions(sleep))
@@ -50,7 +50,7 @@ func TestStatus(t *testing.T) {
 	}
 	stop()
 	s = l.status(t)
-	if s.Running != "" || s.Next != "tabletop migrate follow Things --flag 'a b'" {
+	if s.Running != "" || s.Next != "tabletop migrate follow Things --flag 'a b' --source c" {
 		t.Errorf("without a follower: %q, next %q", s.Running, s.Next)
 	}
 	if s.Lags.StepSeconds != 10 || len(s.Lags.Millis) < 2 || s.Lags.Millis[len(s.Lags.Millis)-1] < 0 || s.Lags.From.After(s.Saved) {
@@ -71,6 +71,52 @@ func TestStatus(t *testing.T) {
 	stop()
 	if s := l.status(t); !s.Lags.From.Equal(before) {
 		t.Errorf("another run has begun the lags at %s, not %s", s.Lags.From, before)
+	}
+}
+
+// A follower that was killed still has its lease for a while: its last checkpoint ages, and so does the lag. Without a
+// follower too, but not after a drain.
+func TestStatus_Age(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_800_000_000, 0)
+	conn := btkit.Start(t).Conn()
+	for _, c := range []struct {
+		phase         ms.Phase
+		watermark     time.Time
+		age, want, of time.Duration // of: the shard's
+	}{
+		{ms.Following, at.Add(-300 * time.Millisecond), 0, 300 * time.Millisecond, 400 * time.Millisecond},
+		{ms.Following, at.Add(-300 * time.Millisecond), time.Second, 300 * time.Millisecond, 400 * time.Millisecond},
+		{ms.Following, at.Add(-300 * time.Millisecond), 6 * time.Second, 5300 * time.Millisecond, 5400 * time.Millisecond},
+		{ms.CatchingUp, at.Add(-time.Minute), time.Hour, time.Minute + time.Hour - time.Second, time.Hour - 600*time.Millisecond},
+		{ms.Drained, at.Add(-300 * time.Millisecond), time.Hour, 300 * time.Millisecond, 400 * time.Millisecond},
+		{ms.Following, at, -time.Hour, 0, 400 * time.Millisecond}, // another clock
+		{ms.Following, time.Time{}, time.Hour, -1, time.Hour - 600*time.Millisecond},
+	} {
+		now := at
+		store := statetable.Store{B: table.NewBigtable(conn, table.Options{}), Table: "t", Now: func() time.Time { return now }}
+		must(t, store.Make(t.Context()))
+		_, err := store.Change(t.Context(), func(s ms.State) (ms.State, *ms.Event, error) {
+			return ms.State{Phase: c.phase, Owner: "one", Lease: at.Add(ms.LeaseTime), Term: s.Term + 1}, nil, nil
+		})
+		must(t, err)
+		term := uint64(0)
+		if s, err := store.State(t.Context()); err == nil {
+			term = s.Term
+		}
+		if _, err := store.ClaimCheckpoint(t.Context(), statetable.StreamSource, term); err != nil {
+			t.Fatal(err)
+		}
+		if done, err := store.SaveCheckpoint(t.Context(), statetable.StreamSource, term, ms.Checkpoint{
+			Watermark: c.watermark, At: at, Progress: ms.Progress{SourceNow: at, Rule: "header"}, Shards: []ms.Shard{{ID: "s", Watermark: at.Add(-400 * time.Millisecond)}},
+		}); err != nil || !done {
+			t.Fatalf("saved: %t, %v", done, err)
+		}
+		now = at.Add(c.age)
+		all, err := migrate.Status(t.Context(), conn, migrate.Common{Now: store.Now})
+		if err != nil || len(all) != 1 || all[0].Lag != c.want || all[0].Shards[0].Lag != c.of {
+			t.Errorf("%s, %v after the checkpoint: %+v, error %v; want lags %v and %v", c.phase, c.age, all, err, c.want, c.of)
+		}
 	}
 }
 

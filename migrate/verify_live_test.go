@@ -467,6 +467,15 @@ func TestVerifyLive_Dirty(t *testing.T) {
 	if live := r.Tables[0].Live; len(r.Failures) > 0 || live.Compared != int64(len(written)) || live.Unsettled > 0 || !strings.Contains(r.Text(), "only a frozen source is proved") {
 		t.Errorf("%d keys changed:\n%s", len(written), r.Text())
 	}
+	stored := 0 // the others are deleted on both sides
+	for _, item := range l.items(t) {
+		if item["PK"].Str == "changed" {
+			stored++
+		}
+	}
+	if of := r.Tables[0]; of.Live.Suspects != 0 || of.Items != int64(stored) || of.Rows != int64(stored) || of.Cells < of.Rows || strings.Contains(r.Text(), "at the first look") {
+		t.Errorf("%d of %d changed items are stored, and equal:\n%s", stored, len(written), r.Text())
+	}
 	if n := counted.reads.Load(); n > 20+int64(len(written))/10 {
 		t.Errorf("%d reads of %d keys", n, len(written))
 	}

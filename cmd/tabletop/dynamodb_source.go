@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -12,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/tabletop-emu/tabletop/migrate/stream"
 )
@@ -42,10 +45,19 @@ func (f *liveSourceFlags) local() bool {
 	return err == nil && isLoopback(net.JoinHostPort(u.Hostname(), u.Port()))
 }
 
+// sdkLog drops the warning that the end of a command causes: it leaves the answers that it waits for.
+func sdkLog(to logging.Logger) logging.Logger {
+	return logging.LoggerFunc(func(c logging.Classification, format string, args ...any) {
+		if !strings.HasPrefix(format, "failed to discard remaining HTTP response body") {
+			to.Logf(c, format, args...)
+		}
+	})
+}
+
 // connectDynamoDB returns clients with the credentials and the region of the AWS configuration. An
 // endpoint on this machine needs neither.
 func (f *liveSourceFlags) connectDynamoDB(ctx context.Context) (*dynamodb.Client, stream.Clients, error) {
-	options := []func(*config.LoadOptions) error{config.WithRegion(f.Region)}
+	options := []func(*config.LoadOptions) error{config.WithRegion(f.Region), config.WithLogger(sdkLog(logging.NewStandardLogger(os.Stderr)))}
 	local := f.local()
 	if local { // the metadata server of a machine in AWS would only cost time
 		options = append(options, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))

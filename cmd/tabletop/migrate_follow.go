@@ -156,9 +156,9 @@ func (c *followCommand) Run(ctx context.Context, k *kong.Context, p *program) er
 		progress := &followLog{p: p, last: map[string]migrate.FollowStatus{}}
 		o := migrate.FollowOptions{
 			Common: c.common(t), Tables: c.Tables, Source: clients, Items: items, Owner: owner(), Version: version(), Mode: c.Apply,
-			Flags: shellFlags(k, []string{"Follow:", "Live table:"}, "until"),
+			Flags: shellFlags(k, []string{"Follow:"}, "until"), SourceFlags: shellFlags(k, []string{"Live table:"}),
 			Since: c.sinceTime, UntilTip: c.Until == untilTip, Until: c.untilTime, Report: progress.report,
-			Warn:       func(text string) { _, _ = fmt.Fprintf(p.stderr, "tabletop: %s\n", text) },
+			Warn:       progress.say,
 			Increments: c.Increments, KinesisDir: c.KinesisDir, AcceptTies: c.AcceptTies,
 		}
 		if c.Allowance != nil {
@@ -293,7 +293,10 @@ func (l *followLog) report(s migrate.FollowStatus) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last[s.Table] = s
-	text := fmt.Sprintf("following %s: %s, %.0f a second, lag %s", s.Table, phrase.Counted(s.Changes, "change"), s.Rate, lagText(s.Lag))
+	text := fmt.Sprintf("following %s: %s, %.0f a second", s.Table, phrase.Counted(s.Changes, "change"), s.Rate)
+	if s.Lag >= 0 { // else the source has not answered yet
+		text += ", lag " + lagText(s.Lag)
+	}
 	if l.p.progress {
 		_, _ = fmt.Fprintf(l.p.stderr, "\r\x1b[K%s", text)
 		return
@@ -305,6 +308,16 @@ func (l *followLog) report(s migrate.FollowStatus) {
 		l.lines[s.Table] = now
 		_, _ = fmt.Fprintf(l.p.stderr, "tabletop: %s\n", text)
 	}
+}
+
+// say writes a line of its own.
+func (l *followLog) say(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.p.progress {
+		_, _ = fmt.Fprint(l.p.stderr, "\r\x1b[K")
+	}
+	_, _ = fmt.Fprintf(l.p.stderr, "tabletop: %s\n", text)
 }
 
 // lagText writes a lag; unknown if it is negative.

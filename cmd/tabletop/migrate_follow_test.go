@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/smithy-go/logging"
+
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
@@ -175,6 +177,18 @@ func TestThrottleFile(t *testing.T) {
 	}
 }
 
+// TestSDKLog: only the warning that the end of a command causes is dropped.
+func TestSDKLog(t *testing.T) {
+	t.Parallel()
+	var got strings.Builder
+	log := sdkLog(logging.NewStandardLogger(&got))
+	log.Logf(logging.Warn, "failed to discard remaining HTTP response body, this may affect connection reuse")
+	log.Logf(logging.Warn, "another %s", "one")
+	if text := got.String(); !strings.HasSuffix(text, " WARN another one\n") || strings.Count(text, "\n") != 1 {
+		t.Errorf("the log is %q", text)
+	}
+}
+
 // TestOwner: a lease has one owner, so that two runs of a process, or equal numbers on two machines, differ.
 func TestOwner(t *testing.T) {
 	t.Parallel()
@@ -264,6 +278,49 @@ func TestFollow_Interrupted(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	l.holds(item("a", 1), item("b", 1))
+}
+
+// TestStatus_Next: each next command up to the end of a migration is valid as it is printed, and works.
+func TestStatus_Next(t *testing.T) {
+	t.Parallel()
+	l := newLiveTables(t)
+	l.ready()
+	next := func(want string) []string {
+		t.Helper()
+		out, code := tabletop(t, "migrate", "status", "Things", "--target", l.address(), "--call-timeout", "20s")
+		_, line, _ := strings.Cut(out, "  next ")
+		_, words, _ := strings.Cut(line, "tabletop ")
+		args := shellWords(words)
+		if code != exitEqual || !strings.HasPrefix(words, want) {
+			t.Fatalf("exit code %d, the next command must be %s: %s", code, want, out)
+		}
+		app, err := (&program{}).parser(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := app.Parse(arranged(args)); err != nil {
+			t.Fatalf("%s: %v", words, err)
+		}
+		return args
+	}
+	run := func(args []string) {
+		t.Helper()
+		if out, code := tabletop(t, args...); code != exitEqual {
+			t.Fatalf("%q: exit code %d: %s", args, code, out)
+		}
+	}
+	first := l.follow()
+	last := next("migrate follow Things --since ")
+	if code := first.end(t, syscall.SIGTERM); code != exitEqual {
+		t.Fatalf("exit code %d: %s", code, first.stderr)
+	}
+	run(last)
+	run(next("migrate verify --live --consistent --table Things --dynamodb-endpoint http://"))
+	l.ctl("put", "Things", item("b", 1))
+	run(last)
+	run(next("migrate verify --live --dirty --table Things --dynamodb-endpoint http://"))
+	run(next("migrate follow Things --since "))
+	run(next("migrate finish Things "))
 }
 
 // TestFollow_Refused: a table that cannot be followed is refused with the remedy.

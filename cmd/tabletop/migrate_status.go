@@ -54,7 +54,7 @@ func (c *statusCommand) Validate() error {
 
 // Help is the long help of the command.
 func (*statusCommand) Help() string {
-	return `Shows the migrations from live tables in an instance: the phase, the process that follows, the lag behind the source, what it applied, the last verification, and the command that comes next. The lag is as of the last checkpoint, which a follower writes each second.
+	return `Shows the migrations from live tables in an instance: the phase, the process that follows, the lag behind the source, what it applied, the last verification, and the command that comes next. The lag includes the time since the last checkpoint, which a follower writes each second.
 
 Exits 0; 1 if the time of --wait is over; 2 if a table has no migration; 3 if a server fails.`
 }
@@ -118,7 +118,7 @@ func (c *statusCommand) read(ctx context.Context, t *target) ([]migrate.FollowSt
 	}
 	for i := range all {
 		if all[i].Next != "" {
-			all[i].Next = strings.TrimSuffix(all[i].Next+" "+c.target, " ")
+			all[i].Next = withPlace(all[i].Next, c.target)
 		}
 	}
 	for _, name := range c.Tables {
@@ -130,6 +130,14 @@ func (c *statusCommand) read(ctx context.Context, t *target) ([]migrate.FollowSt
 		all = slices.DeleteFunc(all, func(s migrate.FollowStatus) bool { return !slices.Contains(c.Tables, s.Table) })
 	}
 	return all, nil
+}
+
+// withPlace adds the flags that name a Bigtable to the next command. The address has another flag in verify.
+func withPlace(next, target string) string {
+	if strings.Contains(next, " migrate verify ") {
+		target = strings.Replace(target, "--target ", "--against ", 1)
+	}
+	return strings.TrimSuffix(next+" "+target, " ")
 }
 
 // open returns the first condition that does not hold, with the reason; "" if all do.
@@ -207,7 +215,7 @@ func (c *statusCommand) table(out *strings.Builder, s migrate.FollowStatus) {
 		if s.ClockDiffers != 0 {
 			worst += "; the clock of the follower differs by " + s.ClockDiffers.Round(time.Second).String()
 		}
-		line("lag", "%s at %s%s", lagText(s.Lag), s.Saved.UTC().Format(time.RFC3339), worst)
+		line("lag", "%s, checkpoint at %s%s", lagText(s.Lag), s.Saved.UTC().Format(time.RFC3339), worst)
 		line("applied", "%s, %.0f a second; %s written without a read, %d with one, %d already there", phrase.Counted(s.Changes, "change"), s.Rate, phrase.Counted(s.Unread, "row"), s.Read, s.Already)
 	}
 	line("letters", "%d", s.LetterCount)

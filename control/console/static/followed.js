@@ -10,6 +10,8 @@ const hour = 3600;
 const target = (info) => `--target ${info.bigtable || 'HOST:PORT'}`;
 /** placeOf returns the flags that name the instance of a table. */
 const placeOf = (t, info) => target(info) + (t.project === info.project ? '' : ` --project ${t.project}`) + (t.instance === info.instance ? '' : ` --instance ${t.instance}`);
+// Verify has the address in another flag.
+const withPlace = (next, place) => `${next} ${next.includes(' migrate verify ') ? place.replace('--target ', '--against ') : place}`;
 const command = (line) => lineShown(line, line.replace(/^.*: (?=tabletop )/, ''));
 const secondsOf = (time) => new Date(time) / 1000;
 
@@ -115,7 +117,7 @@ function card(t, info) {
     fill(facts, factsOf(now));
     picture.el.hidden = !now.lags;
     if (now.lags) picture.draw(now);
-    part(next, 'next', now.next, () => now.next && [h('h3', {}, 'Next'), command(`${now.next} ${placeOf(now, info)}`)]);
+    part(next, 'next', now.next, () => now.next && [h('h3', {}, 'Next'), command(withPlace(now.next, placeOf(now, info)))]);
     part(letters, 'letters', [now.letterCount, now.letters], () => lettersOf(now));
     part(phases, 'history', now.history, () => historyOf(now));
   };

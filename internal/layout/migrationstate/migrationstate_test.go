@@ -68,7 +68,7 @@ func TestValues(t *testing.T) {
 	roundTrip(t, ms.Checkpoint{
 		Stream: "arn", TableID: "id", From: at, Watermark: at, Epoch: 1, Mapping: "hash", Version: "v", At: at,
 		Shards: []ms.Shard{{ID: "s", Parent: "p", Sequence: strings.Repeat("9", 40), Before: "7", Epoch: 1, Done: true, Watermark: at}}, Progress: ms.Progress{Started: at, Rate: 1.5, Lags: ms.Lags{From: at, Millis: []int64{-1, 7}}},
-		Flags: "--dynamodb-endpoint http://127.0.0.1:8000",
+		Flags: "--apply guarded", SourceFlags: "--dynamodb-endpoint http://127.0.0.1:8000",
 	})
 	roundTrip(t, ms.Checkpoint{
 		Source: "kinesis", Epoch: 256, Since: at, Reached: at, Window: &ms.Window{Export: "e", From: at, To: at, Applied: 7},

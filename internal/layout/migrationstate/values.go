@@ -31,8 +31,18 @@ type Checkpoint struct {
 	Version  string    `json:"version"` // of the program that wrote it
 	At       time.Time `json:"at"`      // of the write
 	Progress Progress  `json:"progress"`
-	// Flags are the flags of the program, except those of the target, as in a shell.
-	Flags string `json:"flags,omitempty"`
+	// Flags are the flags of the program, except those of the target and of the source, as in a shell.
+	Flags       string `json:"flags,omitempty"`
+	SourceFlags string `json:"sourceFlags,omitempty"` // the flags that name the DynamoDB; a verification has them too
+}
+
+// Lag returns how far a watermark of the table or of a shard is behind the source; negative if it is unknown.
+// Until the source has answered the first run, a watermark is only where it begins to read.
+func (c Checkpoint) Lag(watermark time.Time) time.Duration {
+	if watermark.IsZero() || c.Progress.Rule == "" && watermark.Before(c.Since) {
+		return -1
+	}
+	return max(0, c.Progress.SourceNow.Sub(watermark))
 }
 
 // Shard is the progress in a shard.

@@ -84,11 +84,13 @@ func (f *follower) save(ctx context.Context) error {
 	kind, _ := f.kind()
 	c := f.source.Checkpoint()
 	c.Source, c.Since, c.Reached, c.TableID = kind, f.began.since, f.reached, cmp.Or(c.TableID, f.began.tableID)
-	f.progress.Lags = f.progress.Lags.With(now, lag(status, c.Watermark))
-	c.Mapping, c.Version, c.At, c.Progress, c.Flags = f.mapping, f.Version, now, f.progress, f.Flags
+	c.Mapping, c.Version, c.At, c.Progress = f.mapping, f.Version, now, f.progress
+	c.Flags, c.SourceFlags = f.Flags, f.SourceFlags
 	c.Progress.Dirty = f.recorded()
-	f.mu.Unlock()
 	c.Progress.SourceNow, c.Progress.Rule, c.Progress.Throttles, c.Progress.Late = status.now, status.rule, status.throttles, status.late
+	f.progress.Lags = f.progress.Lags.With(now, c.Lag(c.Watermark))
+	c.Progress.Lags = f.progress.Lags
+	f.mu.Unlock()
 	done, err := f.store.SaveCheckpoint(ctx, statetable.StreamSource, f.term, c)
 	if err == nil && !done {
 		err = f.lose(ctx)
@@ -100,14 +102,6 @@ func (f *follower) save(ctx context.Context) error {
 		f.Report(f.store.Table, c)
 	}
 	return nil
-}
-
-// lag is how far a watermark is behind the source; negative if it is unknown.
-func lag(status sourceStatus, watermark time.Time) time.Duration {
-	if watermark.IsZero() {
-		return -1
-	}
-	return max(0, status.now.Sub(watermark))
 }
 
 // recorded returns the generation that has all keys whose changes are applied from now on. A

@@ -56,7 +56,9 @@ type Options struct {
 	Items      stream.ItemClient
 	// Owner names this process in the lease: user, host and process.
 	Owner, Version string
-	Flags          string // of the program, except those of the target; for the next command
+	// SourceFlags are the flags of the program that name the DynamoDB. Flags are all others, except the
+	// flags that name the target. The next command has both.
+	Flags, SourceFlags string
 
 	Mode Mode
 	// Since is the time of the stored items. Default: the end of the loaded exports.
@@ -84,12 +86,15 @@ type Options struct {
 	Warn func(text string)
 }
 
+// SaveEvery is the time between two checkpoints.
+const SaveEvery = time.Second
+
 // The times of a run.
 const (
 	renewEvery   = 5 * time.Second
 	leaseReserve = 2 * time.Second // before its end, nothing is written
 	checkEvery   = time.Minute     // the tables of the target
-	saveEvery    = time.Second
+	saveEvery    = SaveEvery
 	lookEvery    = saveEvery / 4 // for an event between two checkpoints
 	orderedLag   = time.Minute
 	leaseWait    = 250 * time.Millisecond

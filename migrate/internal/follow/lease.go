@@ -263,7 +263,9 @@ func (f *follower) renew(ctx context.Context, since time.Time) error {
 		return s.To(f.store.Table, ms.Following, f.Owner, now)
 	})
 	if err == nil {
-		f.took(s)
+		if f.took(s); caughtUp {
+			f.warn("table %s: phase %s: all changes up to the end of the load are applied", f.Mapping.SourceTable(), s.Phase)
+		}
 	}
 	return err
 }

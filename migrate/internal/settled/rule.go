@@ -23,6 +23,7 @@ type suspect struct {
 	entries []entry // rows of indexes that name the item, beside its expected ones
 	// exported is the item of an export, which is read once. It is nil for a live source.
 	exported attr.Item
+	unseen   bool // it is suspected since it changed: its first look comes
 
 	// Of the last read.
 	row      layout.Row // of the target, without bookkeeping

@@ -119,7 +119,7 @@ func (v *verification) all(ctx context.Context) error {
 			if i < 0 || slices.ContainsFunc(same, func(s seen) bool { return s.key == nil }) {
 				return nil
 			}
-			return v.suspectKey(ctx, same[i].key)
+			return v.suspectKey(ctx, same[i].key, false)
 		})
 	}
 	for _, x := range v.j.Indexes {
@@ -133,14 +133,15 @@ func (v *verification) all(ctx context.Context) error {
 	return err
 }
 
-// suspectKey adds the suspect of a key in JSON.
-func (v *verification) suspectKey(ctx context.Context, key []byte) error {
+// suspectKey adds the suspect of a key in JSON; unseen if no scan compared it.
+func (v *verification) suspectKey(ctx context.Context, key []byte, unseen bool) error {
 	item, err := attr.UnmarshalItem(key)
 	if err != nil {
 		return fmt.Errorf("the key %.200s: %w", key, err)
 	}
 	x, err := v.newSuspect(item)
 	if err == nil {
+		x.unseen = unseen
 		return v.suspect(ctx, x)
 	}
 	// No rule takes an item of this key, so the target has none.
@@ -172,8 +173,7 @@ func (v *verification) changed(ctx context.Context, from, to uint64) error {
 		}
 	}
 	err := groups(keys, func(same []seen) error {
-		v.j.Report.Items++
-		return v.suspectKey(ctx, same[0].key)
+		return v.suspectKey(ctx, same[0].key, true)
 	})
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ type verification struct {
 	part     *part                // the work, if it is not all
 	buckets  *[buckets]bool       // the keys to compare; nil: all
 
-	answers sync.Mutex // guards last while suspects are judged, since mu is held then
+	answers sync.Mutex // guards last and the counts of firstLook while suspects are judged, since mu is held then
 
 	mu       sync.Mutex
 	open     []*suspect
@@ -128,6 +128,9 @@ func (v *verification) run(ctx context.Context) (string, error) {
 	v.ends()
 	different := v.o.Report.AllDifferences() - before
 	same := different == 0
+	if v.o.Dirty && !v.followed {
+		v.o.Report.Warnings = append(v.o.Report.Warnings, fmt.Sprintf("table %s: no process followed it, so this proves only its writes before %s: if the source is frozen, `tabletop migrate follow %[1]s --until tip` now applies 0 changes", v.j.Report.Name, v.mark.last.Watermark.UTC().Format(time.RFC3339)))
+	}
 	if generation > 0 {
 		err = v.end(ctx, from, generation, different)
 	}
@@ -267,7 +270,11 @@ func (v *verification) settle(ctx context.Context, all []*suspect) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.asOf == nil { // else the first look decides, except for entries of indexes
-		v.live.Suspects += int64(len(all))
+		for _, x := range all {
+			if !x.unseen {
+				v.live.Suspects++
+			}
+		}
 	}
 	return settle(ctx, v, all, v.o.Rounds)
 }
@@ -349,7 +356,34 @@ func (v *verification) judge(ctx context.Context, some []*suspect) error {
 		x.found, x.stale, x.outcome = o.failures, o.stale, o
 		x.outcome.stored, x.outcome.failures = nil, nil
 	}
+	if err == nil {
+		v.firstLook(some)
+	}
 	return err
+}
+
+// firstLook counts changed keys at their first look.
+func (v *verification) firstLook(some []*suspect) {
+	v.answers.Lock()
+	defer v.answers.Unlock()
+	for _, x := range some {
+		if !x.unseen {
+			continue
+		}
+		if x.unseen = false; len(x.found) > 0 {
+			v.live.Suspects++
+		}
+		if !v.o.Dirty {
+			continue // the scans counted both sides
+		}
+		if x.item != nil {
+			v.j.Report.Items++
+		}
+		if n := len(x.row.Cells); n > 0 {
+			v.j.Report.Rows++
+			v.j.Report.Cells += int64(n)
+		}
+	}
 }
 
 // equal implements sides.
