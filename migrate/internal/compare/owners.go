@@ -15,7 +15,7 @@ import (
 
 // rowOwners are the owners of the cells of one row.
 type rowOwners struct {
-	first table.Owner // of the row
+	first table.Owner // of the first cell that was added
 	cells map[cellPlace]table.Owner
 }
 
@@ -81,7 +81,7 @@ func ownersOf(l table.RowLayout, row layout.Row) (o rowOwners) {
 }
 
 // decoded describes how a change of a row changes its items: `n: want {"N":"3"}, got
-// {"N":"4"}`. It is "" if no item changes, or if neither row can be read.
+// {"N":"4"}`. It is "" if no item changes, or if the row want cannot be read.
 func decoded(l table.RowLayout, want, got layout.Row) string {
 	wanted, err := l.Items(golden.Canonical(want))
 	if err != nil || l.J == nil {

@@ -76,7 +76,8 @@ func (t *ties) add(g *group, c *change) (placed []*change, tied []uint64) {
 	return placed, tied
 }
 
-// recount counts the groups with waiting changes.
+// recount updates the number of groups with waiting changes after a group's changes went from
+// before to after.
 func (t *ties) recount(before, after int) {
 	if before == 0 && after > 0 {
 		t.open++

@@ -138,7 +138,7 @@ func (j *job) loadNoted(ctx context.Context, r *report.Report, c *checkpoint, in
 		return err
 	}
 	if j.Options.Share.Of > 0 {
-		return nil // Finish does
+		return nil // Finish ends the note
 	}
 	return j.endNote(ctx, unfinished)
 }
