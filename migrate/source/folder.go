@@ -147,7 +147,8 @@ func (s *Source) describe(t tree, name string) error {
 	return nil
 }
 
-// errNoKey rejects plain JSON without a declared key, since it contains none.
+// errNoKey returns the error for plain JSON without a declared key, which no input of this
+// form declares.
 func errNoKey(at string) error {
 	return Damaged(KeyUnknown, Position{File: at}, errors.New("declare it with --key PK[,SK] or --table-schema FILE"), "plain JSON needs a declared key")
 }
