@@ -283,7 +283,8 @@ func rowOf(r btclient.Row) row {
 	return out
 }
 
-// client returns a client of the instance in a path.
+// client returns a client of the instance in a path, and the id of the table there. It
+// returns an error if the table does not exist.
 func (s *Server) client(r *http.Request) (*btclient.Client, string, error) {
 	name := s.tableName(r)
 	if _, err := s.opts.Lab.DB().Table(name); err != nil {

@@ -156,7 +156,8 @@ func (s streams) described(ctx context.Context) (found []dynamoDBStream, more bo
 	}
 }
 
-// latest returns the ARN of the latest stream of a table.
+// latest returns the ARN of the latest stream of a table. It returns an [*Error] with the
+// code no_stream if the table never had a stream.
 func (s streams) latest(ctx context.Context, table string) (string, error) {
 	var d struct {
 		Table struct {
@@ -369,8 +370,8 @@ type shard struct {
 	} `json:"SequenceNumberRange"`
 }
 
-// read returns up to most records after a sequence number, from all shards, ordered by
-// sequence number.
+// read returns records after a sequence number, from all shards, ordered by sequence number:
+// at most `most` records, and about maxPageBytes. more reports whether further records exist.
 func (s streams) read(ctx context.Context, arn, after string, most int) (found []streamRecord, more bool, err error) {
 	last := "" // records after it are not needed; "" means no limit
 	cut := func() {

@@ -223,7 +223,7 @@ func attemptOf(header string) (attempt, most int32) {
 	return attempt, most
 }
 
-// small parses a number of attempts.
+// small parses a number of attempts; ok is false for text that is not a number below 32768.
 func small(text string) (n int32, ok bool) {
 	parsed, err := strconv.ParseUint(text, 10, 15)
 	if err != nil {
@@ -304,7 +304,7 @@ func tableOf(req proto.Message) string {
 	return name
 }
 
-// keyOf returns the first row key that an RPC names.
+// keyOf returns the first row key that an RPC names, cut to maxKeyBytes.
 func keyOf(req proto.Message) []byte {
 	var key []byte
 	switch r := req.(type) {
