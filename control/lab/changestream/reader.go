@@ -206,8 +206,8 @@ func (r *Reader) Deliver(ctx context.Context, from, until time.Time, take func(*
 			case fresh == 0 || fresh == len(in):
 				err = read(part, in...)
 			default:
-				// All parts of a request have tokens, or all a time: without a token a part
-				// gets one by a read of its own.
+				// Either all parts of a request have tokens, or none has. A part without a
+				// token is read alone, which gives it a token.
 				for _, p := range in {
 					if p.token != "" {
 						next = append(next, p)

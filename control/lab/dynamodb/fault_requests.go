@@ -84,7 +84,8 @@ type spec fault.Spec
 // tableOf returns the name in a member TableName, which can be an ARN.
 func tableOf(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
-// names reports whether an entry of a request matches the fault's table and item.
+// names reports whether an entry of a request matches the fault: the table is the fault's,
+// and one of the items has the attributes of the fault's item.
 func (s *spec) names(table string, items ...map[string]json.RawMessage) bool {
 	if s.Table != "" && s.Table != tableOf(table) {
 		return false
@@ -191,7 +192,8 @@ func (s *spec) fits(req *dynamoDBRequest) bool {
 	return false
 }
 
-// unprocessed removes the entries that match the fault from a batch.
+// unprocessed moves the entries of a batch that the fault affects from req to left, and
+// returns the number of remaining entries.
 func unprocessed(f *fault.Fault, req *dynamoDBRequest, left map[string]json.RawMessage) (remaining int, err error) {
 	s := (*spec)(f.Spec())
 	kept := map[string]json.RawMessage{}
@@ -473,8 +475,8 @@ func (p *past) close() error {
 	return errors.Join(err, p.lab.Close())
 }
 
-// readOld reads the data of a snapshot. The answer is nil if that is an error: then current
-// data must be read.
+// readOld answers a request from the data of a snapshot. The answer is nil if that data gives
+// an error: the caller must then read current data.
 func (e *Endpoint) readOld(as *engine.Snapshot, r *http.Request, req *dynamoDBRequest) (*http.Response, error) {
 	p, err := e.pastOf(as)
 	if err != nil {

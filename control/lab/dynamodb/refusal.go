@@ -144,7 +144,7 @@ func (e *Endpoint) ask(r *http.Request, req *dynamoDBRequest, operation string, 
 	return err == nil && json.Unmarshal(answer, out) == nil
 }
 
-// run runs an operation for the sender of a request. The signature is that of the request.
+// run runs an operation for the sender of a request, with the signature of that request.
 func (e *Endpoint) run(r *http.Request, req *dynamoDBRequest, operation string, body []byte) ([]byte, error) {
 	if req.unsigned {
 		return e.server.Call(r.Context(), operation, body)
