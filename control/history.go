@@ -172,7 +172,7 @@ func (s *Server) requestsAbout(ctx context.Context, out *history, withOwn, write
 }
 
 // changesOf sets out.Changes to the newest records of the table's change stream about the
-// row, at most `most` of them. Without a change stream there are none.
+// row, at most `most` of them. It sets no changes if the table has no change stream.
 func (s *Server) changesOf(ctx context.Context, out *history, mappings []*mapping.Mapping, most int) error {
 	out.Changes = []rowChange{}
 	reader := changestream.Reader{Lab: s.opts.Lab, Table: out.Table, Row: string(out.key), Most: pageOfHistory, Bytes: maxPageBytes}

@@ -128,7 +128,7 @@ func (c *Change) merge(o Change) {
 }
 
 // Apply applies changes. Several changes of one item take effect in the order of the slice
-// or, with positions, in the order of these.
+// or, if they have positions, in the order of their positions.
 func (w *Writer) Apply(ctx context.Context, changes []Change) (Stats, error) {
 	var stats Stats
 	items, err := w.prepare(changes, &stats)

@@ -216,8 +216,9 @@ func newTrial(conn grpc.ClientConnInterface, b *table.Bigtable, j *table.Job) (*
 	}, nil
 }
 
-// run reports the differences between items and what comes back: from the mapping alone and,
-// if that finds none, through the endpoint and the loader.
+// run reports the differences between the given and the returned items: those that the
+// mapping alone returns and, if these are equal, those that the endpoint and the loader
+// return.
 func (d *trial) run(ctx context.Context, items []attr.Item) (r *report.Report, err error) {
 	r = report.New(d.options.MaxDifferences)
 	d.refused = 0

@@ -46,7 +46,7 @@ func oneOf[T any](w *requestDrawer, from ...T) T { return from[w.IntN(len(from))
 // one returns true once in n times.
 func (w *requestDrawer) one(n int) bool { return w.IntN(n) == 0 }
 
-// step draws a request or, if time passes in the run, sometimes a step of time.
+// step draws a request or, if time passes in the run, sometimes a step in which it passes.
 func (w *requestDrawer) step() step {
 	if w.passes && w.one(10) {
 		return step{passes: oneOf(w, time.Second, time.Minute, time.Hour)}

@@ -333,7 +333,8 @@ func (f *Folder) look() (files []*file, err error) {
 const restore = "only append to the folder: restore it, and start again"
 
 // fold removes from f.files those that were read to their ends, oldest names first, except
-// the last maxFiles. It stops at a file with pending changes.
+// the last maxFiles. It stops at a file that has unread lines, or records that still
+// determine the order of later ones.
 func (f *Folder) fold(files []*file) {
 	if len(files) <= maxFiles {
 		return

@@ -58,7 +58,7 @@ const maxCountedAttributes = 20_000
 func examine(ctx context.Context, j *Job) (warnings []string, err error) {
 	var proof *layout.JoinerProof
 	var t *tally
-	for t == nil { // count excluded items
+	for t == nil { // count again after excluding items
 		proof = j.Mapping.ProveJoiner()
 		if t, err = count(ctx, j, proof); err != nil {
 			return nil, err
