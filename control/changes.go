@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// maxCompared limits the rows of each side that are compared.
+	// maxCompared limits the compared rows of all tables together. A row that both sides have
+	// counts once.
 	maxCompared = 200_000
 	// maxChangedCells and maxChangedItems limit the shown cells and items of a row,
 	// maxPreviewCell the bytes of a value.

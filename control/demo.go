@@ -130,7 +130,7 @@ func (s *Server) playStreams(ctx context.Context) error {
 	return err
 }
 
-// playHot puts items again as they are, so that the data stay those of the fixture.
+// playHot puts unchanged items again, so that the data of the fixture stays the same.
 func (s *Server) playHot(ctx context.Context) error {
 	answer, err := s.play(ctx, "Scan", []byte(`{"TableName":"`+demoHot+`"}`))
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// maxShownValue is the shown size of a written value.
+	// maxShownValue is the shown size of a written value, in bytes.
 	maxShownValue = 64 << 10
 	// maxListed limits the listed streams.
 	maxListed = 1000
@@ -173,7 +173,8 @@ func (s streams) latest(ctx context.Context, table string) (string, error) {
 	return d.Table.LatestStreamARN, nil
 }
 
-// page is the requested part of a stream: the part after cursor, or else from a time on.
+// page is the requested part of a stream: at most `most` records after cursor or, without a
+// cursor, from a time on.
 type page struct {
 	most   int
 	cursor string
@@ -361,7 +362,7 @@ func (s streams) records(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// shard is a part of a stream. Sequence numbers are texts that sort as they are.
+// shard is a part of a stream. Sequence numbers have an equal length, so they sort as texts.
 type shard struct {
 	ID    string `json:"ShardId"`
 	Range struct {

@@ -53,7 +53,8 @@ func partFiles(t tree, dir string) (files []string, schema string, err error) {
 	return files, schema, err
 }
 
-// openFolder opens a folder of pages or part files as one table, or returns nil if it has none.
+// openFolder opens a folder of pages or part files as one table. It returns nil if the folder
+// has no such files.
 func openFolder(t tree, dir string, o Options) (*Source, error) {
 	files, schema, err := partFiles(t, dir)
 	if err != nil {

@@ -249,7 +249,8 @@ func appended(to []byte, p *[request]string) []byte {
 	return to
 }
 
-// of returns the record of an entry and a copy of its parts.
+// of returns the record of an entry. kept is a copy of the entry's parts, which the record
+// retains.
 func of(id uint64, e *entry, kept []byte) Record {
 	var p [parts][]byte
 	for i, n := range e.lengths {

@@ -337,7 +337,7 @@ func (r *Reader) Wait(ctx context.Context, since time.Time) error {
 	return <-first
 }
 
-// waitIn waits for anything but a heartbeat in a partition.
+// waitIn waits until a partition sends a record or ends, and ignores heartbeats.
 func (r *Reader) waitIn(ctx context.Context, p Partition, from time.Time) error {
 	stream, err := btpb.NewBigtableClient(r.Lab.Bigtable().Conn()).ReadChangeStream(ctx, &btpb.ReadChangeStreamRequest{
 		TableName: r.Table, Partition: p.proto(), StartFrom: &btpb.ReadChangeStreamRequest_StartTime{StartTime: timestamppb.New(from)},

@@ -145,7 +145,8 @@ func (s *spec) namesEntry(table string, entry json.RawMessage) bool {
 	return s.names(table, key, write.PutRequest.Item, write.DeleteRequest.Key)
 }
 
-// conflicts returns the indexes of the elements of a transaction that match the fault.
+// conflicts returns the indexes of the actions or statements of a transaction that match the
+// fault.
 func (s *spec) conflicts(req *dynamoDBRequest) []int {
 	var out []int
 	if s.names("") { // statements name neither a table nor an item
@@ -224,8 +225,8 @@ func unprocessed(f *fault.Fault, req *dynamoDBRequest, left map[string]json.RawM
 	return remaining, err
 }
 
-// with returns the table's part of a batch with other entries, after those of earlier if that
-// is not nil.
+// with returns the part of a batch for b's table, with the given entries instead of its own.
+// If earlier is such a part, its entries come first.
 func (b batchEntries) with(entries []json.RawMessage, earlier json.RawMessage) (json.RawMessage, error) {
 	if earlier != nil {
 		list := earlier

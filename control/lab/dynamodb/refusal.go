@@ -19,7 +19,7 @@ import (
 // returnsOld is the value of ReturnValuesOnConditionCheckFailure that asks for the item.
 const returnsOld = "ALL_OLD"
 
-// refusal returns the fault's error for a request.
+// refusal returns the error that the fault of s gives to a request.
 func (e *Endpoint) refusal(s *spec, r *http.Request, req *dynamoDBRequest) *awserr.Error {
 	f := failures[FailureName(s.Failure.Code)]
 	if elements := req.transactElements(); elements > 0 && cancellations[f.code] != "" {

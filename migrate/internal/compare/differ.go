@@ -277,9 +277,10 @@ func (d *differ) hides(f report.Failure, want []layout.Cell, old layout.Cell, go
 	return f
 }
 
-// ownerOfExtra returns the owner of a cell that no source item produces: the item that the cell
-// creates, or that would write it, or else the nearest item. A sidecar mark that may belong to
-// several items, or to none, gets only its rule, since nearness means nothing in that family.
+// ownerOfExtra returns the owner of a cell that no source item produces: the item that the
+// cell creates, else the item that would write it, else the nearest one. A sidecar mark that
+// may belong to several items, or to none, gets only its rule, since nearness means nothing
+// in that family.
 func (d *differ) ownerOfExtra(c layout.Cell, want *expectedRow, got layout.Row) table.Owner {
 	if o, ok := ownersOf(d.layout, got).exact(c); ok {
 		return o
@@ -302,9 +303,9 @@ func (d *differ) ownerOfExtra(c layout.Cell, want *expectedRow, got layout.Row) 
 	return table.Owner{Rule: nearest.Rule}
 }
 
-// onlyOwner returns the only owner of the expected cells at the place of a cell, or else in its
-// column, or in its family; false if several items or none are there. A sidecar mark stands for
-// its cell.
+// onlyOwner returns the only owner of the expected cells at the place of a cell. Without such
+// cells it looks in the cell's column, and then in its family. It returns false if it finds
+// several owners or no cells. A sidecar mark stands for its cell.
 func (e *expectedRow) onlyOwner(c layout.Cell) (table.Owner, bool) {
 	if c.Family == lens.FamilyTypes {
 		form, of, _ := strings.Cut(string(c.Qualifier), "/")

@@ -54,7 +54,8 @@ func (o rowOwners) exact(c layout.Cell) (table.Owner, bool) {
 	return of, ok
 }
 
-// nearest returns the owner of a cell or, if it has none, of its column, its family or its row.
+// nearest returns the owner of a cell. If the cell has none, it returns that of its column,
+// its family or its row, in this order.
 func (o rowOwners) nearest(c layout.Cell) table.Owner {
 	for _, at := range placesOf(c) {
 		if of, ok := o.cells[at]; ok {

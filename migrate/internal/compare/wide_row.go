@@ -42,7 +42,7 @@ func byCell([]byte) func(layout.Cell) string {
 	}
 }
 
-// rowGroup is a row, or a group of the cells of a wide row, in storage order.
+// rowGroup is a row, or a group of the cells of a wide row. Its cells are in storage order.
 type rowGroup struct {
 	layout.Row
 	GoesOn bool     // the previous group belongs to the same row

@@ -73,8 +73,8 @@ type File struct {
 	Name   string
 	Offset int64 // where to continue
 	Line   int   // the number of lines before Offset
-	// Applied is up to where records were applied. Those from Offset on are read again, since they
-	// show the order of later ones.
+	// Applied is the offset up to which records were applied. Those from Offset on are read
+	// again, since they show the order of later ones.
 	Applied int64
 }
 
@@ -116,7 +116,7 @@ type Folder struct {
 	ties ties
 	// The files; only Run uses them.
 	newest time.Time     // of all records
-	idle   time.Duration // how long no record came
+	idle   time.Duration // pauses since the last record of the table
 
 	mu     sync.Mutex // Run alone writes what follows, except tip
 	folded Folded
