@@ -23,13 +23,14 @@ const (
 	bodyTime = 30 * time.Second
 )
 
-// from returns a time of the machine's clock, which deadlines of connections use.
+// from returns the time d from now by the machine's clock, which deadlines of connections
+// use.
 func from(d time.Duration) time.Time {
 	return time.Now().Add(d) //nolint:forbidigo // the clock of the server may stand still
 }
 
-// receive reads the whole body of a request before anything is done for it. Without members
-// the body must be empty.
+// receive reads the whole body of a request before anything is done for it. Unless members is
+// set, the body must be empty or an object without members.
 func receive(w http.ResponseWriter, r *http.Request, members bool) error {
 	if r.ContentLength != 0 {
 		to := http.NewResponseController(w)
@@ -60,7 +61,8 @@ func receive(w http.ResponseWriter, r *http.Request, members bool) error {
 	return read(r, &nothing{})
 }
 
-// known rejects unknown parameters.
+// known rejects parameters that are not among names, which spaces separate, and parameters
+// that occur twice.
 func known(r *http.Request, names string) error {
 	given, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// maxCompared limits the rows of each side that are compared.
+	// maxCompared limits the compared rows of all tables together. A row that both sides have
+	// counts once.
 	maxCompared = 200_000
 	// maxChangedCells and maxChangedItems limit the shown cells and items of a row,
 	// maxPreviewCell the bytes of a value.
@@ -144,7 +145,7 @@ func (s *Server) past(ctx context.Context, kept *engine.Snapshot) (*lab.Lab, err
 	return l, nil
 }
 
-// compare finds the tables that differ.
+// compare compares the tables of two labs row by row, and adds those that differ to out.
 func (s *Server) compare(r *http.Request, out *changes, before, after *lab.Lab) error {
 	sides := map[string][2]bool{} // whether a table exists on each side
 	var names []string
@@ -277,7 +278,8 @@ func cellName(x mapping.Cell) string {
 	return fmt.Sprintf("%q %q %d %q", x.Family, x.Qualifier, x.Timestamp, x.Value)
 }
 
-// cells returns the cells that others lacks.
+// cells returns the cells of `of` that others lacks. It cuts long values, and counts cells
+// beyond maxChangedCells in row.More.
 func (c *changes) cells(row *changedRow, of, others []mapping.Cell) []cell {
 	has := make(map[string]bool, len(others))
 	for _, x := range others {
@@ -344,7 +346,8 @@ func (c *changes) items(t *changedTable, row *changedRow, m *mapping.Mapping, wa
 	}
 }
 
-// item returns an item in its shown form, or nil for a missing or large one.
+// item returns an item in its shown form. It returns nil for a missing or large item, and if
+// no further row fits the answer.
 func (c *changes) item(item attr.Item) json.RawMessage {
 	if item == nil || c.left == 0 || c.bytes > maxPageBytes {
 		return nil

@@ -164,7 +164,7 @@ func answered(api *http.ServeMux, r *http.Request) []string {
 //go:embed openapi.yaml
 var openAPI []byte
 
-// Close ends all event streams.
+// Close ends all event streams, and removes all snapshots.
 func (s *Server) Close() error {
 	s.stop.Do(func() { close(s.stopping) })
 	return s.snapshots.close()

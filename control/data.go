@@ -129,7 +129,7 @@ func ids(name string) (instance, table string) {
 // maxDescribed limits the DynamoDB tables that GET tables describes.
 const maxDescribed = 500
 
-// describedTable is a DynamoDB table in short.
+// describedTable summarizes a DynamoDB table.
 type describedTable struct {
 	Key     []describedKey `json:"key"`   // the partition key, then the sort key
 	Items   int64          `json:"items"` // as DescribeTable counts them
@@ -142,7 +142,7 @@ type describedKey struct {
 	Type string `json:"type"` // S, N or B
 }
 
-// describe returns a DynamoDB table in short.
+// describe returns the summary of a DynamoDB table.
 func (s *Server) describe(ctx context.Context, name string) (describedTable, error) {
 	type index struct{ IndexName string }
 	var is struct {
@@ -283,7 +283,8 @@ func rowOf(r btclient.Row) row {
 	return out
 }
 
-// client returns a client of the instance in a path.
+// client returns a client of the instance in a path, and the id of the table there. It
+// returns an error if the table does not exist.
 func (s *Server) client(r *http.Request) (*btclient.Client, string, error) {
 	name := s.tableName(r)
 	if _, err := s.opts.Lab.DB().Table(name); err != nil {

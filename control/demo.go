@@ -84,10 +84,11 @@ const (
 	demoTest         = "demo"
 )
 
-// PlayDemo sends requests of a client, with the test name "demo", to the shipped fixtures, which the
-// lab and its endpoint have by now. Thus the pages of requests, keys, streams and history have data
-// from the beginning. It enables both streams of a table, writes the items of another one again, most
-// often one of them, and runs the access patterns of all fixtures, except those that delete items.
+// PlayDemo sends requests as a client of the test "demo" does, after the shipped fixtures
+// were loaded. So the pages of requests, keys, streams and history have data from the
+// beginning. It enables the DynamoDB stream and the Bigtable change stream of one table, puts
+// the items of another table again (one of them most often), and runs the access patterns of
+// all fixtures, except those that delete items.
 func (s *Server) PlayDemo(ctx context.Context) error {
 	s.demoLoaded.Store(true)
 	if err := s.playStreams(ctx); err != nil {
@@ -129,7 +130,7 @@ func (s *Server) playStreams(ctx context.Context) error {
 	return err
 }
 
-// playHot puts items again as they are, so that the data stay those of the fixture.
+// playHot puts unchanged items again, so that the data of the fixture stays the same.
 func (s *Server) playHot(ctx context.Context) error {
 	answer, err := s.play(ctx, "Scan", []byte(`{"TableName":"`+demoHot+`"}`))
 	if err != nil {

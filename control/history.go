@@ -102,7 +102,7 @@ func (s *Server) historyOf(r *http.Request, table string, key []byte) (any, erro
 	return out, nil
 }
 
-// cutRequests keeps a number of requests. A write stays as long as there are reads to remove: it
+// cutRequests keeps the newest `most` requests, but removes reads before writes: a write
 // explains the cells, and a hot row has many reads after it.
 func (h *history) cutRequests(most int) {
 	if len(h.Requests) <= most {
@@ -127,7 +127,8 @@ func (h *history) cutRequests(most int) {
 	})
 }
 
-// requestsAbout finds the requests that name a row, or whose calls do.
+// requestsAbout sets out.Requests to the requests that name the row, or whose calls do.
+// withOwn includes requests by the console itself, and writes excludes reads.
 func (s *Server) requestsAbout(ctx context.Context, out *history, withOwn, writes bool) {
 	calls, parents, written := map[string][]record{}, map[string]bool{}, map[string]bool{}
 	s.log.Newest(func(rec *requests.Record) bool {
@@ -170,7 +171,8 @@ func (s *Server) requestsAbout(ctx context.Context, out *history, withOwn, write
 	})
 }
 
-// changesOf reads the records of the change stream about a row.
+// changesOf sets out.Changes to the newest records of the table's change stream about the
+// row, at most `most` of them. It sets no changes if the table has no change stream.
 func (s *Server) changesOf(ctx context.Context, out *history, mappings []*mapping.Mapping, most int) error {
 	out.Changes = []rowChange{}
 	reader := changestream.Reader{Lab: s.opts.Lab, Table: out.Table, Row: string(out.key), Most: pageOfHistory, Bytes: maxPageBytes}

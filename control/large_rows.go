@@ -25,8 +25,9 @@ type large struct {
 	More  bool  `json:"more,omitempty"` // the row is beyond the limit, and was not read further
 }
 
-// largeRows returns the oversized rows of a map. A candidate has a separate range, in which
-// requests moved at least that many bytes; no other row is read.
+// largeRows returns the rows of at least l.large bytes among keys. It reads only rows that
+// have a bucket of their own, in which requests moved at least that many bytes, and at most
+// mostLarge rows.
 func (l rowLevels) largeRows(ctx context.Context, db *engine.DB, table string, keys []bucket) ([]large, error) {
 	found := []large{}
 	looked := 0
@@ -50,7 +51,8 @@ func (l rowLevels) largeRows(ctx context.Context, db *engine.DB, table string, k
 	return found, nil
 }
 
-// rowBytes adds up the sizes of a row's cells, up to the limit.
+// rowBytes adds up the sizes of a row's qualifiers and values. It stops above l.huge bytes,
+// and more is then true.
 func (l rowLevels) rowBytes(ctx context.Context, db *engine.DB, table string, key []byte) (size int64, more bool, err error) {
 	scan, err := db.Scan(ctx, table, engine.ScanOptions{Spans: []engine.Span{{Start: key, End: append(key[:len(key):len(key)], 0)}}})
 	if err != nil {

@@ -43,7 +43,7 @@ type news struct {
 
 type newsCount struct{ tables, lab, runs int }
 
-// changed notifies waiting readers.
+// changed counts the changes that a request made, and wakes waiting readers.
 func (n *news) changed(what change) {
 	if what == changesNothing {
 		return

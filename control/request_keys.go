@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxCondition is the shown size of a key condition.
+	// maxCondition is the shown size of a key condition, in bytes.
 	maxCondition = 256
 	// maxTouched limits the shown rows of a request.
 	maxTouched = 100

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// maxShownValue is the shown size of a written value.
+	// maxShownValue is the shown size of a written value, in bytes.
 	maxShownValue = 64 << 10
 	// maxListed limits the listed streams.
 	maxListed = 1000
@@ -156,7 +156,8 @@ func (s streams) described(ctx context.Context) (found []dynamoDBStream, more bo
 	}
 }
 
-// latest returns the ARN of the latest stream of a table.
+// latest returns the ARN of the latest stream of a table. It returns an [*Error] with the
+// code no_stream if the table never had a stream.
 func (s streams) latest(ctx context.Context, table string) (string, error) {
 	var d struct {
 		Table struct {
@@ -172,7 +173,8 @@ func (s streams) latest(ctx context.Context, table string) (string, error) {
 	return d.Table.LatestStreamARN, nil
 }
 
-// page is the requested part of a stream: the part after cursor, or else from a time on.
+// page is the requested part of a stream: at most `most` records after cursor or, without a
+// cursor, from a time on.
 type page struct {
 	most   int
 	cursor string
@@ -360,7 +362,7 @@ func (s streams) records(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// shard is a part of a stream. Sequence numbers are texts that sort as they are.
+// shard is a part of a stream. Sequence numbers have an equal length, so they sort as texts.
 type shard struct {
 	ID    string `json:"ShardId"`
 	Range struct {
@@ -369,8 +371,8 @@ type shard struct {
 	} `json:"SequenceNumberRange"`
 }
 
-// read returns up to most records after a sequence number, from all shards, ordered by
-// sequence number.
+// read returns records after a sequence number, from all shards, ordered by sequence number:
+// at most `most` records, and about maxPageBytes. more reports whether further records exist.
 func (s streams) read(ctx context.Context, arn, after string, most int) (found []streamRecord, more bool, err error) {
 	last := "" // records after it are not needed; "" means no limit
 	cut := func() {

@@ -321,7 +321,7 @@ func (s *Server) insights(r *http.Request) (any, error) {
 	return keys, nil
 }
 
-// counts are emu.LoadCounts as they are written.
+// counts are emu.LoadCounts in JSON.
 type counts struct {
 	Reads  uint64 `json:"reads"`
 	Writes uint64 `json:"writes"`

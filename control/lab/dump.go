@@ -107,8 +107,8 @@ func RuleText(r *engine.GCRule) string {
 	return strings.Join(parts, joiner)
 }
 
-// dumpDeadline is the longest wait of a dump for the next row: a lab that hangs ends it, with
-// the reason.
+// dumpDeadline is the longest wait of a dump for the next row. The dump of a lab that hangs
+// then fails, with the reason.
 const dumpDeadline = time.Minute
 
 // ReadRows passes the rows of the table with the given full name to visit, or only the row with the

@@ -99,7 +99,7 @@ func (s *rpcFaults) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 		return handler(srv, ss)
 	}
 	if info.IsClientStream {
-		// There is not one single request, so the decision is made at the start.
+		// A client stream has several requests, so the decision is made at the start.
 		if v := s.judge(ss.Context(), candidates, nil); v.err != nil && !v.lost {
 			return v.err
 		}

@@ -89,7 +89,8 @@ type rpcFaults struct {
 }
 
 // of returns the faults that may affect calls of a method, by its full name,
-// "/google.bigtable.v2.Bigtable/ReadRows".
+// "/google.bigtable.v2.Bigtable/ReadRows". behind means that the DynamoDB endpoint makes the
+// call.
 func (s *rpcFaults) of(fullMethod string, behind bool) []*fault.Fault {
 	var out []*fault.Fault
 	for _, f := range s.All() {
@@ -171,7 +172,8 @@ func rangeHolds(r *btpb.RowRange, key []byte) bool {
 	return true
 }
 
-// wait waits for d on the clock, or until the call's deadline.
+// wait advances the clock by d, without waiting. If the call's deadline is earlier, it
+// advances the clock only to the deadline, and returns DeadlineExceeded.
 func (s *rpcFaults) wait(ctx context.Context, d time.Duration) error {
 	if err := pass(ctx, s.clock, d); err != nil {
 		return status.Error(codes.DeadlineExceeded, err.Error())

@@ -71,7 +71,8 @@ func Attributes(ctx context.Context, t *source.Table, m *mapping.Mapping, o Opti
 	return in, nil
 }
 
-// ruleSchema sets the schema of a rule to the attributes of its items.
+// ruleSchema sets the schema of a rule to the attributes of its items, which p counts. A rule
+// without "*", with a schema, without items or with too many attributes stays unchanged.
 func (in *Inferred) ruleSchema(spec *mapfile.Spec, r *mapfile.Rule, p *profile) {
 	star := slices.ContainsFunc(r.Put, func(put mapfile.Put) bool { return put.Attr == "*" })
 	switch {

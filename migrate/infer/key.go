@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// key chooses the key.
+// key returns the declared key with its types or, if none is declared, a guess.
 func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Options) (attr.KeySchema, error) {
 	key := t.Key
 	if key.Hash.Name != "" {

@@ -140,8 +140,8 @@ func (in *Inferred) spec(t *source.Table, key attr.KeySchema, p *profile) *mapfi
 // listFamily is the family of lists. The elements of a list are versions of one column.
 const listFamily = "l"
 
-// listVersions returns the number of versions in the family of lists: twice the longest list,
-// within bounds.
+// listVersions returns the number of versions in the family of lists: the smallest power of
+// two, from 16 to 1024, that is at least twice the longest list.
 func listVersions(longest int) int {
 	versions := 16
 	for versions < 2*longest && versions < 1024 {

@@ -14,7 +14,7 @@ import (
 // profile is the result of one pass over the data.
 type profile struct {
 	items   int64
-	order   []string // of the first item, in the order of the file
+	order   []string // names of the first item's attributes, in the order of the file
 	attrs   map[string]*attrProfile
 	dropped bool // some attributes were not counted, since there are too many
 	longest int  // elements of the longest top-level list
@@ -51,7 +51,8 @@ func (c *typeCounts) add(typ attr.Type, at source.Position) {
 	(*c)[i].n++
 }
 
-// majority returns the most frequent type; among equals the first by number.
+// majority returns the most frequent type with its count; among equal counts, the one with
+// the lowest attr.Type.
 func (c typeCounts) majority() (best typeCount) {
 	for _, t := range c {
 		if t.n > best.n || t.n == best.n && t.typ < best.typ {
@@ -116,7 +117,8 @@ func profileOf(ctx context.Context, t *source.Table, o Options) (*profile, error
 	return p, nil
 }
 
-// candidates makes the profile check whether the first attributes of the first item are unique.
+// candidates starts to record the values of the first attributes of the first item, and of a
+// pair named PK and SK, so that the profile shows whether they are unique.
 func (p *profile) candidates(tempDir string) {
 	for _, name := range p.order[:min(len(p.order), maxCandidates)] {
 		if p.keyType(name) != attr.Absent {

@@ -16,8 +16,8 @@ const maxFailedItems = 100_000
 // same item are not listed.
 func (r *Report) ItemFailed(table, key string) { r.failed.add(table, key) }
 
-// ItemUnmatched records that an item of a Bigtable table has failed because no rule
-// matches it.
+// ItemUnmatched records that an item of a Bigtable table has failed because no rule matches
+// it. The caller has already recorded the item with ItemFailed.
 func (r *Report) ItemUnmatched(table string) { r.failed.unruled[table] = true }
 
 // ItemsFailed reports whether any item has failed.

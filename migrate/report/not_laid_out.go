@@ -12,7 +12,7 @@ import (
 type NotLaidOut struct {
 	Table string `json:"table"` // name of the DynamoDB table
 	What  string `json:"what"`  // the part: "index GSI1", "time to live by expires"
-	Why   string `json:"why"`   // reason in the mapping
+	Why   string `json:"why"`   // reason why the mapping does not lay it out
 }
 
 // String describes the part on one line, for a warning.
@@ -23,8 +23,8 @@ func (n NotLaidOut) String() string {
 // NotLaidOutCheck is the name of the check that lists the NotLaidOut parts.
 const NotLaidOutCheck = "not laid out"
 
-// LeaveOut records the parts of a DynamoDB table that its mapping does not lay out. It
-// adds a warning for each part, and a check that is not OK. They do not count as
+// LeaveOut records the parts of a DynamoDB table that its mapping does not lay out. It adds a
+// warning for each part, and one check with the state CheckNoted. They do not count as
 // differences, since they are not compared.
 func (r *Report) LeaveOut(table string, left ...NotLaidOut) {
 	if len(left) == 0 {

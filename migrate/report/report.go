@@ -441,7 +441,8 @@ func (r *Report) Aside() *Report {
 // full reports whether only the first failure of a further check or kind is listed.
 func (r *Report) full() bool { return len(r.Failures) >= r.most }
 
-// Lists reports whether the next failure of a kind would be listed.
+// Lists reports whether the next failure of a kind would be listed, if it has no group (see
+// Grouped).
 func (r *Report) Lists(kind Kind) bool {
 	return !r.full() || r.listed[failureGroup{stage: r.stage, kind: kind}] == 0
 }

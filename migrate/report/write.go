@@ -263,7 +263,7 @@ type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`    // testsuites
 	Tests    int          `xml:"tests,attr"`    // cases of all suites
 	Failures int          `xml:"failures,attr"` // cases that failed
-	Suites   []junitSuite `xml:"testsuite"`     // one a report
+	Suites   []junitSuite `xml:"testsuite"`     // one per report
 }
 
 type junitSuite struct {

@@ -136,7 +136,8 @@ func ParseKinesisRecord(text []byte, at Position) (KinesisRecord, error) {
 	return r, ofAll(err)
 }
 
-// check rejects records without the state of the item after the change.
+// check rejects a record that does not determine the item after the change. view is the
+// StreamViewType of the record, for messages.
 func (r *changeRecord) check(view string) error {
 	if view != "" {
 		view = " (StreamViewType " + view + ")"
@@ -182,8 +183,9 @@ func recordMicros(v jsontext.Value) (micros int64, ok bool) {
 	return 0, false
 }
 
-// recordOrder returns a text that orders the changes of an item, by their sequence numbers or,
-// without them, by their times.
+// recordOrder returns a text that orders the changes of an item, by their sequence numbers
+// or, without them, by their times in microseconds. ok is false for a sequence that is not a
+// number of at most 40 digits.
 func recordOrder(micros int64, sequence string) (order string, ok bool) {
 	const longest = 40
 	if sequence == "" {
@@ -229,7 +231,8 @@ func findRecords(t tree, dir string, exports []string) (files []recordFile, err 
 	return files, nil
 }
 
-// recordLayout recognizes a file with change records.
+// recordLayout returns the layout of a file with change records, and unknownLayout for other
+// files.
 func recordLayout(t tree, name string) fileLayout {
 	in, err := t.open(name)
 	if err != nil {

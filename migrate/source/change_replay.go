@@ -29,7 +29,7 @@ type recordSet struct {
 	last   int64  // of the latest
 	at     Position
 	number bool // the records have sequence numbers
-	most   int  // size of a sorted run
+	most   int  // size of a sorted run, in bytes
 }
 
 // surveyRecords reads all change records once, and returns them by table.
@@ -60,7 +60,8 @@ func surveyRecords(t tree, files []recordFile) (map[string]*recordSet, error) {
 	return sets, nil
 }
 
-// replayRecords applies change records to the full export before them.
+// replayRecords returns the table of a full export after its change records. It rejects
+// records that are all older than the export.
 func replayRecords(t tree, full exportPart, records *recordSet) (*replayed, error) {
 	from, to := time.UnixMicro(records.first).UTC(), time.UnixMicro(records.last).UTC()
 	if to.Add(recordClock).Before(full.to) {
@@ -195,8 +196,9 @@ func (s *recordSet) changes(yield func(itemChange) error) error {
 	}
 }
 
-// recorded returns an error if the change records of an item do not fit the item of the full
-// export; full is zero if it has none. Records of the export's own second may be in it or not.
+// recorded returns an error if the change records of an item, in s, do not fit the item in
+// the full export. full is the hash of that item, and zero if the export lacks it. The full
+// export may or may not include the changes of its last second.
 func (r *replayed) recorded(s *heldChange, full extsort.Hash) error {
 	none, after := extsort.Hash{}, s.new
 	if s.deleted {
@@ -211,7 +213,8 @@ func (r *replayed) recorded(s *heldChange, full extsort.Hash) error {
 	return nil
 }
 
-// misses reports whether records are missing between a change record and the one before it.
+// misses reports whether records are missing between the last change in s and the change
+// record c. Only an INSERT can follow a deletion, and it can follow nothing else.
 func (s *heldChange) misses(c itemChange) bool { return (c.event == eventInsert) != s.deleted }
 
 // sameKeys returns a function that rejects changes whose Keys are not those of the first one.

@@ -152,7 +152,7 @@ type csvReader struct {
 	records csvtext.Reader
 }
 
-// header reads the names of the columns.
+// header returns the columns named in given or, if given is nil, in the first record.
 func (r *csvReader) header(given []string) ([]csvColumn, error) {
 	names, at := given, Position{r.in.label, 1}
 	if given == nil {

@@ -92,8 +92,9 @@ func parseEntry(text []byte, s shape, at Position) (Entry, error) {
 	return e, nil
 }
 
-// textOfTruth returns a type tag BOOL or NULL before a string, or "": requests may contain
-// {"BOOL":"true"}, but exports do not. Inside a string the quotes of the tag are escaped.
+// textOfTruth returns the type tag "BOOL" or "NULL" if a string follows it in text, else "".
+// Requests may contain {"BOOL":"true"}, but exports do not. Inside a string the quotes of the
+// tag are escaped.
 func textOfTruth(text []byte) string {
 	for _, tag := range []string{`"BOOL"`, `"NULL"`} {
 		for rest := text; ; {
@@ -187,8 +188,8 @@ func unwrap(d *jsontext.Decoder, name string, at Position) error {
 	return nil
 }
 
-// JSONCause returns the cause inside a JSON error. It drops the error's offsets, because
-// they count from the start of the line.
+// JSONCause returns the cause inside a JSON error. For a syntax error it adds the position in
+// the text, in bytes from 1.
 func JSONCause(err error) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
@@ -200,7 +201,7 @@ func JSONCause(err error) error {
 	return err
 }
 
-// itemError converts an error of the value model to an Error.
+// itemError converts an error of decoding an item to an Error.
 func itemError(err error, at Position) error {
 	var bad *attr.Error
 	if !errors.As(err, &bad) {

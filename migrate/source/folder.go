@@ -53,7 +53,8 @@ func partFiles(t tree, dir string) (files []string, schema string, err error) {
 	return files, schema, err
 }
 
-// openFolder opens a folder of pages or part files as one table, or returns nil if it has none.
+// openFolder opens a folder of pages or part files as one table. It returns nil if the folder
+// has no such files.
 func openFolder(t tree, dir string, o Options) (*Source, error) {
 	files, schema, err := partFiles(t, dir)
 	if err != nil {
@@ -147,7 +148,8 @@ func (s *Source) describe(t tree, name string) error {
 	return nil
 }
 
-// errNoKey rejects plain JSON without a declared key, since it contains none.
+// errNoKey returns the error for plain JSON without a declared key, which no input of this
+// form declares.
 func errNoKey(at string) error {
 	return Damaged(KeyUnknown, Position{File: at}, errors.New("declare it with --key PK[,SK] or --table-schema FILE"), "plain JSON needs a declared key")
 }

@@ -76,8 +76,8 @@ func (f *Increments) Find() (complete []*Increment, pending []string, err error)
 	return complete, pending, nil
 }
 
-// Changes yields the changes in the order of the export: one of each item. Counts and checksums are
-// checked.
+// Changes yields the changes in the order of the export, one for each item. It checks counts
+// and checksums.
 func (x *Increment) Changes(yield func(Change) error) error {
 	return x.part.changes(x.tree, func(c itemChange) error {
 		change := Change{Key: c.keys, Now: c.new, Position: c.at, Time: time.UnixMicro(c.micros).UTC()}

@@ -48,8 +48,8 @@ func (r *convertedLines) next() (err error) {
 	return nil
 }
 
-// ionError parses a line that begins with the version marker of Ion, and returns its error. It
-// returns nil for other text.
+// ionError returns the parse error of a line that begins with the version marker of Ion. It
+// returns nil for valid Ion and for other text.
 func ionError(text []byte) error {
 	if !bytes.HasPrefix(text, []byte(ionVersion)) {
 		return nil

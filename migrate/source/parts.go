@@ -100,10 +100,10 @@ func (s *Source) Fingerprint() (string, error) {
 // sampledItems is the approximate number of items in a Sample of an export.
 const sampledItems = 10_000
 
-// Sample streams items that are representative of the table, and always the same ones.
-// For an export, these are the first items of each data file, before any MD5 check. For
-// other sources, they are all items. Sample skips unreadable items, which a complete pass
-// reports.
+// Sample streams items that are representative of the table, and always the same ones. For an
+// export, these are the first items of each data file, before any MD5 check; Sample skips
+// unreadable ones. For other sources, they are all items up to the first unreadable one. A
+// complete pass reports unreadable items.
 func (t *Table) Sample() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		if t.export == nil {
@@ -123,7 +123,8 @@ func (t *Table) Sample() iter.Seq[Entry] {
 	}
 }
 
-// head yields the first items of a data file.
+// head yields the readable ones of the first `most` items of a data file. more is false if
+// yield stopped.
 func (t *Table) head(f exportFile, most int, yield func(Entry) bool) (more bool) {
 	in, err := t.tree.open(f.path)
 	if err != nil {

@@ -51,7 +51,8 @@ func retagged(text []byte) ([]byte, bool) {
 	return appendMembers(nil, v)
 }
 
-// appendMembers appends an object whose members are tagged values.
+// appendMembers appends an object or an array whose members are values with AWS Data
+// Pipeline's tags, as DynamoDB JSON. ok is false if a member is another value.
 func appendMembers(dst []byte, v jsontext.Value) (out []byte, ok bool) {
 	d := jsontext.NewDecoder(bytes.NewReader(v))
 	open, err := d.ReadToken()
@@ -79,7 +80,8 @@ func appendMembers(dst []byte, v jsontext.Value) (out []byte, ok bool) {
 	return append(dst, v[len(v)-1]), true
 }
 
-// appendRetagged appends one tagged value.
+// appendRetagged appends one value with a tag of AWS Data Pipeline as DynamoDB JSON. ok is
+// false for other values.
 func appendRetagged(dst []byte, v jsontext.Value) (out []byte, ok bool) {
 	d := jsontext.NewDecoder(bytes.NewReader(v))
 	if _, err := d.ReadToken(); err != nil {

@@ -123,7 +123,8 @@ func (j *joint) end() error {
 	return j.differ
 }
 
-// replay checks that the exports are contiguous.
+// replay returns the table of a full export after its incremental exports. It checks that the
+// exports are contiguous.
 func replay(t tree, full exportPart, after []exportPart) (*replayed, error) {
 	slices.SortFunc(after, func(a, b exportPart) int { return a.from.Compare(b.from) })
 	end, before := full.to, full

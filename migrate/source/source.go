@@ -40,7 +40,7 @@ type Entry struct {
 	Item     attr.Item // item as it was read
 	Position Position  // position of the item
 
-	Text []byte // JSON of Item, valid until the next entry
+	Text []byte // JSON of Item, valid until the next entry; empty in entries from memory (see Held)
 }
 
 // Index is a secondary index that a table description declares.
@@ -106,8 +106,8 @@ func Of(name string, key attr.KeySchema, at time.Time, items []attr.Item) *Table
 	}}
 }
 
-// As returns the table with the key and name in its mapping. If name is "", the table
-// keeps its present name.
+// As returns a copy of the table with the given key and name. If name is "", the table keeps
+// its present name.
 func (t *Table) As(name string, key attr.KeySchema) *Table {
 	keyed := *t
 	keyed.Key = key
@@ -125,8 +125,9 @@ func (t *Table) SetColumnType(name string, typ attr.Type) {
 	}
 }
 
-// Doubts reads all entries and returns what looks suspicious: untyped columns of numbers,
-// and a header that looks like a record.
+// Doubts returns what looks suspicious in a CSV file: untyped columns of numbers, and a
+// header that looks like a record. It returns nil before the first complete pass over the
+// entries.
 func (t *Table) Doubts() []string {
 	if t.doubts == nil || t.doubts.Load() == nil {
 		return nil

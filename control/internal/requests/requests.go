@@ -223,7 +223,7 @@ func attemptOf(header string) (attempt, most int32) {
 	return attempt, most
 }
 
-// small parses a number of attempts.
+// small parses a number of attempts; ok is false for text that is not a number below 32768.
 func small(text string) (n int32, ok bool) {
 	parsed, err := strconv.ParseUint(text, 10, 15)
 	if err != nil {
@@ -249,7 +249,8 @@ func appended(to []byte, p *[request]string) []byte {
 	return to
 }
 
-// of returns the record of an entry and a copy of its parts.
+// of returns the record of an entry. kept is a copy of the entry's parts, which the record
+// retains.
 func of(id uint64, e *entry, kept []byte) Record {
 	var p [parts][]byte
 	for i, n := range e.lengths {
@@ -304,7 +305,7 @@ func tableOf(req proto.Message) string {
 	return name
 }
 
-// keyOf returns the first row key that an RPC names.
+// keyOf returns the first row key that an RPC names, cut to maxKeyBytes.
 func keyOf(req proto.Message) []byte {
 	var key []byte
 	switch r := req.(type) {

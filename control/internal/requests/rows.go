@@ -7,8 +7,9 @@ import (
 	"github.com/tabletop-emu/tabletop/cells"
 )
 
-// Spans returns the rows that an RPC names, in the order of the request. It returns nothing for a
-// read of a whole table, and only the first row if the request was not kept completely.
+// Spans returns the rows that an RPC names, in the order of the request. It returns nothing
+// for a read of a whole table. If the request was not kept completely, it returns only the
+// first row, and nothing if the key of that row was cut.
 func (r *Record) Spans() []cells.Span {
 	if r.kind == nil {
 		return nil

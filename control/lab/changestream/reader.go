@@ -206,8 +206,8 @@ func (r *Reader) Deliver(ctx context.Context, from, until time.Time, take func(*
 			case fresh == 0 || fresh == len(in):
 				err = read(part, in...)
 			default:
-				// All parts of a request have tokens, or all a time: without a token a part
-				// gets one by a read of its own.
+				// Either all parts of a request have tokens, or none has. A part without a
+				// token is read alone, which gives it a token.
 				for _, p := range in {
 					if p.token != "" {
 						next = append(next, p)
@@ -337,7 +337,7 @@ func (r *Reader) Wait(ctx context.Context, since time.Time) error {
 	return <-first
 }
 
-// waitIn waits for anything but a heartbeat in a partition.
+// waitIn waits until a partition sends a record or ends, and ignores heartbeats.
 func (r *Reader) waitIn(ctx context.Context, p Partition, from time.Time) error {
 	stream, err := btpb.NewBigtableClient(r.Lab.Bigtable().Conn()).ReadChangeStream(ctx, &btpb.ReadChangeStreamRequest{
 		TableName: r.Table, Partition: p.proto(), StartFrom: &btpb.ReadChangeStreamRequest_StartTime{StartTime: timestamppb.New(from)},

@@ -65,7 +65,7 @@ func (e Entry) Bookkeeping() bool {
 	return lens.Bookkeeping(e.Family) || e.Family == lens.FamilyTypes
 }
 
-// size returns the size for which the record counts.
+// size returns the bytes of the record that count towards Reader.Bytes.
 func (r *Record) size() int {
 	n := len(r.Row)
 	for _, e := range r.Entries {

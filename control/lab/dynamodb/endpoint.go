@@ -241,7 +241,8 @@ func (e *Endpoint) Close() error {
 	return err
 }
 
-// ServeHTTP passes a request to the current server.
+// ServeHTTP applies the armed faults to a request, and passes it to the current server unless
+// a fault answers it.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r, err := e.delayed(r, e.sleep)
 	if err != nil {
@@ -268,7 +269,8 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// RoundTrip passes a request to the current server, in this process.
+// RoundTrip acts like ServeHTTP for a request in this process, but delays advance the clock
+// instead of waiting.
 func (e *Endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 	r, err := e.delayed(r, e.lab.Pass)
 	if err != nil {

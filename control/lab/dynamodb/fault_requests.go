@@ -84,7 +84,8 @@ type spec fault.Spec
 // tableOf returns the name in a member TableName, which can be an ARN.
 func tableOf(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
-// names reports whether an entry of a request matches the fault's table and item.
+// names reports whether an entry of a request matches the fault: the table is the fault's,
+// and one of the items has the attributes of the fault's item.
 func (s *spec) names(table string, items ...map[string]json.RawMessage) bool {
 	if s.Table != "" && s.Table != tableOf(table) {
 		return false
@@ -144,7 +145,8 @@ func (s *spec) namesEntry(table string, entry json.RawMessage) bool {
 	return s.names(table, key, write.PutRequest.Item, write.DeleteRequest.Key)
 }
 
-// conflicts returns the indexes of the elements of a transaction that match the fault.
+// conflicts returns the indexes of the actions or statements of a transaction that match the
+// fault.
 func (s *spec) conflicts(req *dynamoDBRequest) []int {
 	var out []int
 	if s.names("") { // statements name neither a table nor an item
@@ -191,7 +193,8 @@ func (s *spec) fits(req *dynamoDBRequest) bool {
 	return false
 }
 
-// unprocessed removes the entries that match the fault from a batch.
+// unprocessed moves the entries of a batch that the fault affects from req to left, and
+// returns the number of remaining entries.
 func unprocessed(f *fault.Fault, req *dynamoDBRequest, left map[string]json.RawMessage) (remaining int, err error) {
 	s := (*spec)(f.Spec())
 	kept := map[string]json.RawMessage{}
@@ -222,8 +225,8 @@ func unprocessed(f *fault.Fault, req *dynamoDBRequest, left map[string]json.RawM
 	return remaining, err
 }
 
-// with returns the table's part of a batch with other entries, after those of earlier if that
-// is not nil.
+// with returns the part of a batch for b's table, with the given entries instead of its own.
+// If earlier is such a part, its entries come first.
 func (b batchEntries) with(entries []json.RawMessage, earlier json.RawMessage) (json.RawMessage, error) {
 	if earlier != nil {
 		list := earlier
@@ -473,8 +476,8 @@ func (p *past) close() error {
 	return errors.Join(err, p.lab.Close())
 }
 
-// readOld reads the data of a snapshot. The answer is nil if that is an error: then current
-// data must be read.
+// readOld answers a request from the data of a snapshot. The answer is nil if that data gives
+// an error: the caller must then read current data.
 func (e *Endpoint) readOld(as *engine.Snapshot, r *http.Request, req *dynamoDBRequest) (*http.Response, error) {
 	p, err := e.pastOf(as)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // returnsOld is the value of ReturnValuesOnConditionCheckFailure that asks for the item.
 const returnsOld = "ALL_OLD"
 
-// refusal returns the fault's error for a request.
+// refusal returns the error that the fault of s gives to a request.
 func (e *Endpoint) refusal(s *spec, r *http.Request, req *dynamoDBRequest) *awserr.Error {
 	f := failures[FailureName(s.Failure.Code)]
 	if elements := req.transactElements(); elements > 0 && cancellations[f.code] != "" {
@@ -144,7 +144,7 @@ func (e *Endpoint) ask(r *http.Request, req *dynamoDBRequest, operation string, 
 	return err == nil && json.Unmarshal(answer, out) == nil
 }
 
-// run runs an operation for the sender of a request. The signature is that of the request.
+// run runs an operation for the sender of a request, with the signature of that request.
 func (e *Endpoint) run(r *http.Request, req *dynamoDBRequest, operation string, body []byte) ([]byte, error) {
 	if req.unsigned {
 		return e.server.Call(r.Context(), operation, body)

@@ -42,7 +42,7 @@ type Spec struct {
 	// Item limits a DynamoDB fault to requests that name the item with these attributes, each in
 	// JSON; nil for any item.
 	Item        map[string]json.RawMessage
-	Skip        int     // number of matching calls that pass before the first affected one
+	Skip        int     // number of calls, of those that match and that Probability selects, before the first affected one
 	Times       int     // number of affected calls; Unlimited for all
 	Probability float64 // probability for each matching call, 0 to 1
 }

@@ -127,7 +127,8 @@ func (c *Change) merge(o Change) {
 	}
 }
 
-// Apply applies changes; those of one item in their order, or by their positions.
+// Apply applies changes. Several changes of one item take effect in the order of the slice
+// or, if they have positions, in the order of their positions.
 func (w *Writer) Apply(ctx context.Context, changes []Change) (Stats, error) {
 	var stats Stats
 	items, err := w.prepare(changes, &stats)
@@ -198,7 +199,7 @@ func (w *Writer) was() *layout.Mapping {
 // target is the table of the items.
 func (w *Writer) target() string { return w.Mapping.TargetTable() }
 
-// index returns the index of a table; nil if the mapping has none there.
+// index returns the index whose entries are in a table; nil if the mapping has no such index.
 func (w *Writer) index(table string) *secondary.Index {
 	i := slices.IndexFunc(w.Mapping.Indexes(), func(x *secondary.Index) bool { return x.TargetTable() == table })
 	if i < 0 {

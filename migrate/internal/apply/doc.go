@@ -6,11 +6,11 @@
 //
 // # Order
 //
-// Changes without a [Position] are applied by one process, in their order: those of incremental
-// exports. A change with a position is applied only to an item, or to an index entry, whose stored
-// position is lower. The position is a cell in the row itself, and is written with the change. So
-// any order of delivery, any number of repeats, and any number of processes give the state of the
-// last change.
+// Changes of incremental exports have no [Position]: one process applies them, in their
+// order. A change with a position is applied only to an item, or to an index entry, whose
+// stored position is lower. The position is a cell in the row itself, and is written with the
+// change. So any order of delivery, any number of repeats, and any number of processes give
+// the state of the last change.
 //
 // A deleted item or entry leaves its position, so that an earlier change cannot restore it.
 //

@@ -15,8 +15,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
-// entry is a row of an index. It has the wanted cells, or none if it is only a former entry of
-// one of the items of these ids. distinct means that no other item has this row key.
+// entry is a row of an index. wanted has its new cells; if it is nil, the row is only a
+// former entry of one of the items in ids. distinct means that no other item has this row
+// key.
 type entry struct {
 	wanted   []layout.Cell
 	items    []*changed
@@ -81,7 +82,8 @@ func (w *Writer) entryWrite(item *changed, row []byte, cells []layout.Cell) writ
 	return write{items: []*changed{item}, row: row, written: int64(len(cells)), muts: append(muts, item.stamp(cells == nil).set(nil))}
 }
 
-// mentions reports whether an item has all key attributes of an index, of whatever type.
+// mentions reports whether an item has all key attributes of at least one index, of whatever
+// type.
 func mentions(indexes []*secondary.Index, item attr.Item) bool {
 	return slices.ContainsFunc(indexes, func(x *secondary.Index) bool {
 		for _, k := range x.Def().Key.Attrs() {
@@ -115,7 +117,8 @@ func (w *Writer) asStored(by *layout.Mapping, image attr.Item, micros int64) att
 	return image
 }
 
-// planPlain plans the writes of entries of changes without positions, from the rows as they are.
+// planPlain plans the writes of entries for changes without positions. It reads the stored
+// rows of these entries.
 func (w *Writer) planPlain(ctx context.Context, p *plan, items []*changed) error {
 	byID := map[attr.ItemID]*changed{}
 	for _, item := range items {
@@ -167,15 +170,15 @@ func (w *Writer) planPlain(ctx context.Context, p *plan, items []*changed) error
 	return nil
 }
 
-// deletion deletes a row of an index.
+// deletion returns the write that deletes a row of an index.
 func deletion(row layout.Row, items []*changed) write {
 	w := write{items: items, row: row.Key, deleted: int64(len(row.Cells))}
 	w.muts = append(w.muts, btclient.DeleteRow())
 	return w
 }
 
-// stays reports whether an index row is still the entry of an item, by the stored item or
-// because the item was left unchanged.
+// stays reports whether an index row is still the entry of the item with the given key: the
+// stored item has that entry, or an earlier change of the item was refused.
 func (w *Writer) stays(ctx context.Context, x *secondary.Index, row []byte, key attr.Item) (bool, error) {
 	at, err := w.Mapping.Locate(key)
 	if err != nil || w.Left != nil && w.Left(key) {

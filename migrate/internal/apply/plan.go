@@ -84,8 +84,8 @@ func (w *Writer) plan(ctx context.Context, items []*changed) (*plan, error) {
 	return p, w.planEntries(ctx, p)
 }
 
-// blind returns the write of an item without a read; ok is false if the deletions of all cells that it can
-// have do not follow from its place alone.
+// blind returns a write that replaces the item without reading its row. ok is false if the
+// place of the item does not determine which cells to delete.
 func blind(item *changed, at lens.Location) (x write, ok bool) {
 	muts := make([]*btpb.Mutation, 0, len(at.Own)+len(item.now.Cells)+1)
 	for _, e := range at.Own {
@@ -144,8 +144,8 @@ func (w *Writer) planRows(ctx context.Context, p *plan, rows map[string][]place)
 	return err
 }
 
-// ownCells returns the number of rows to read together, and the filter that passes the cells of their
-// changed items; nil if it would be too large.
+// ownCells returns the number of rows to read together, and the filter that passes the cells
+// of their changed items. If the filter of the first row is too large, it returns 1 and nil.
 func (w *Writer) ownCells(keys []string, rows map[string][]place) (n int, filter *btpb.RowFilter) {
 	var all []*btpb.RowFilter
 	size := 0

@@ -91,8 +91,8 @@ func (s *Stats) count(already bool) {
 	}
 }
 
-// mutate sends writes of one table. It collects the changes that Bigtable refuses, if they have
-// positions; any other refusal is an error.
+// mutate sends writes of one table. It adds the changes that Bigtable refuses permanently to
+// refused, if they have positions; any other refusal is an error.
 func (w *Writer) mutate(ctx context.Context, table string, writes []write, refused map[*changed]error, stats *Stats) error {
 	for len(writes) > 0 {
 		n, mutations, size := 0, 0, 0
@@ -279,7 +279,8 @@ func (w *Writer) one(ctx context.Context, item *changed, base *write, removals, 
 	return false, nil
 }
 
-// base writes the row of an item, unless its position is as high.
+// base writes the row of an item, unless the stored position is at least that of the change:
+// already is then true. raced means that the row has changed since it was read.
 func (w *Writer) base(ctx context.Context, item *changed, base *write, stats *Stats) (already, raced bool, err error) {
 	if base.read {
 		stats.Read++

@@ -142,7 +142,7 @@ func Base(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Job
 	return (&job{Job: j}).base(ctx, b, r, table.Retention{})
 }
 
-// base also finds losses by the garbage collection of k.
+// base is like [Base], but also records in j.losses the cells that the rules of k remove.
 func (j *job) base(ctx context.Context, b *table.Bigtable, r *report.Report, k table.Retention) (string, error) {
 	id := j.Report.Target
 	exact := j.Options.Exact()

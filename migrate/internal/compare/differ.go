@@ -113,7 +113,7 @@ func (d *differ) run(ctx context.Context) error {
 	return errors.Join(gotErr, err2)
 }
 
-// missing counts an expected cell that the table lacks.
+// missing counts an expected cell that the table lacks, if its family has a maxAge.
 func (d *differ) missing(c layout.Cell) {
 	if d.retention.Of(c.Family).MaxAge > 0 {
 		d.aged[c.Family]++
@@ -144,7 +144,7 @@ func (d *differ) order(want *expectedRow, got layout.Row, found bool) int {
 	return bytes.Compare(want.parts[0].Row, got.Key)
 }
 
-// cellBytes is the memory overhead of a cell.
+// cellBytes is the memory overhead of a cell, in bytes.
 const cellBytes = 64
 
 func rowBytes(row layout.Row) int {
@@ -160,7 +160,7 @@ func (d *differ) ofPart(f report.Failure, p ExpectedPart) report.Failure {
 	return d.layout.Owned(f, table.Owner{Rule: p.rule, Item: p.Key})
 }
 
-// partOf returns the part of an expected cell.
+// partOf returns the part to which the expected cell with this index belongs.
 func (e *expectedRow) partOf(cell int) ExpectedPart {
 	part, _ := slices.BinarySearch(e.from, cell+1) // the last one that begins at or before it
 	return e.parts[part-1]
@@ -175,7 +175,8 @@ func (e *expectedRow) owners() (o rowOwners) {
 	return o
 }
 
-// only returns the row with only the given cells, in any order.
+// only returns the row with only the given cells, in any order. Each of them becomes a part
+// with the owner of the nearest expected cell.
 func (e *expectedRow) only(cells []layout.Cell) *expectedRow {
 	owners := e.owners()
 	left := &expectedRow{cells: cells, parts: e.parts[:1], from: []int{0}}
@@ -200,7 +201,8 @@ func (e *expectedRow) what() string {
 	return text
 }
 
-// row compares one row.
+// row compares the stored row got with the expected row, and reports the differences. want is
+// nil for a row that the source does not have; found is false if the table lacks the row.
 func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) {
 	at := report.InRow(d.table, key)
 	if want == nil {
@@ -258,9 +260,9 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 	}
 }
 
-// hides adds to the failure of an extra cell that readers get it instead of the expected
-// cell old. It adds nothing if they read both, because the column is a list or has one
-// version per item.
+// hides adds a note to f, the failure of the extra cell, if readers see extra instead of the
+// expected cell old. It returns f unchanged if they see both, because the column is a list or
+// has one version per item. micros is the stored time of extra.
 func (d *differ) hides(f report.Failure, want []layout.Cell, old layout.Cell, got layout.Row, extra layout.Cell, micros int64) report.Failure {
 	row := func(cells []layout.Cell) layout.Row { return layout.Row{Key: got.Key, Cells: cells} }
 	now := row(exchange(old, want, got.Cells))
@@ -275,9 +277,10 @@ func (d *differ) hides(f report.Failure, want []layout.Cell, old layout.Cell, go
 	return f
 }
 
-// ownerOfExtra returns the owner of a cell that no source item produces: the item that the cell
-// creates, or that would write it, or else the nearest item. A sidecar mark that may belong to
-// several items, or to none, gets only its rule, since nearness means nothing in that family.
+// ownerOfExtra returns the owner of a cell that no source item produces: the item that the
+// cell creates, else the item that would write it, else the nearest one. A sidecar mark that
+// may belong to several items, or to none, gets only its rule, since nearness means nothing
+// in that family.
 func (d *differ) ownerOfExtra(c layout.Cell, want *expectedRow, got layout.Row) table.Owner {
 	if o, ok := ownersOf(d.layout, got).exact(c); ok {
 		return o
@@ -300,9 +303,9 @@ func (d *differ) ownerOfExtra(c layout.Cell, want *expectedRow, got layout.Row) 
 	return table.Owner{Rule: nearest.Rule}
 }
 
-// onlyOwner returns the only owner of the expected cells at the place of a cell, or else in its
-// column, or in its family; false if several items or none are there. A sidecar mark stands for
-// its cell.
+// onlyOwner returns the only owner of the expected cells at the place of a cell. Without such
+// cells it looks in the cell's column, and then in its family. It returns false if it finds
+// several owners or no cells. A sidecar mark stands for its cell.
 func (e *expectedRow) onlyOwner(c layout.Cell) (table.Owner, bool) {
 	if c.Family == lens.FamilyTypes {
 		form, of, _ := strings.Cut(string(c.Qualifier), "/")
@@ -431,8 +434,8 @@ func sameColumn(a, b layout.Cell) bool {
 	return a.Family == b.Family && bytes.Equal(a.Qualifier, b.Qualifier)
 }
 
-// hiddenBy returns the index of the newest expected cell in the column of an extra one that
-// readers get instead, or -1 if there is no such cell.
+// hiddenBy returns the index in want of the newest expected cell in the column of extra, or
+// -1 if the column has a cell that is newer than extra, or no expected cell.
 func hiddenBy(extra layout.Cell, want, got []layout.Cell) int {
 	newer := func(o layout.Cell) bool { return sameColumn(o, extra) && o.Timestamp > extra.Timestamp }
 	if slices.ContainsFunc(got, newer) || slices.ContainsFunc(want, newer) {
@@ -447,8 +450,9 @@ func hiddenBy(extra layout.Cell, want, got []layout.Cell) int {
 	return hidden
 }
 
-// exchange replaces the expected column of a cell with the stored one. It takes the whole
-// column: in a list, a single cell could move past others that differ in the same way.
+// exchange returns the cells of want, but in the column of the given cell those of got. It
+// takes the whole column: in a list, a single cell could move past others that differ in the
+// same way.
 func exchange(column layout.Cell, want, got []layout.Cell) []layout.Cell {
 	in := func(o layout.Cell) bool { return sameColumn(o, column) }
 	cells := slices.DeleteFunc(slices.Clone(want), in)
@@ -465,8 +469,9 @@ func DiffCells(want, got []layout.Cell, fail func(CellDiff)) {
 	diffCellsAs(want, got, table.CellText, asStored, func(int) bool { return false }, fail)
 }
 
-// diffCellsAs is like DiffCells, but formats cells with another function. element reports
-// whether an expected cell is an element of a list, whose value begins with its type.
+// diffCellsAs is like DiffCells, but formats cells with cellText, after stored has restored
+// the time of a stored cell. element reports whether an expected cell is an element of a
+// list, whose value begins with its type.
 func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, stored func(layout.Cell) layout.Cell, element func(i int) bool, fail func(CellDiff)) {
 	gotText := func(c layout.Cell) string { return cellText(stored(c)) }
 	type column struct{ family, qualifier string }
@@ -615,7 +620,8 @@ func onlyTypesDiffer(want, got []byte, elements bool) bool {
 	return err == nil && sameButTypes(a, b)
 }
 
-// sameButTypes compares values by their texts.
+// sameButTypes reports whether two values are equal except for types. It compares maps and
+// lists element by element, and other values by their texts.
 func sameButTypes(a, b attr.Value) bool {
 	if a.Type == attr.M && b.Type == attr.M {
 		return len(a.Map) == len(b.Map) && !slices.ContainsFunc(slices.Collect(maps.Keys(a.Map)), func(k string) bool {
@@ -650,8 +656,8 @@ func scalarTexts(v attr.Value) []string {
 	return []string{v.Str}
 }
 
-// maxOrderBytes bounds the versions of a column that a failure shows; the last one is always
-// shown.
+// maxOrderBytes bounds the text of a column's versions in a failure, in bytes. The version
+// that exceeds it is the last one shown.
 const maxOrderBytes = 1 << 10
 
 // textsOf returns a function like cellText for the rows of a mapping's table. It shows a

@@ -80,8 +80,8 @@ func compareFamiliesOf(ctx context.Context, b *table.Bigtable, r *report.Report,
 	return judged, err
 }
 
-// exceptions reports whether items of the source have cells in the family of
-// exceptions.
+// exceptions reports whether items of the source have cells in the family of exceptions. For
+// an index it reports true.
 func exceptions(l table.RowLayout) bool { return l.Index != nil || l.J.Report.Exceptions > 0 }
 
 // familiesText returns the number of compared families, and the names of others.

@@ -22,7 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// goldenAt returns the place of a failure in a row of a golden file.
+// goldenAt returns a failure that names the line of a row in a golden file.
 func goldenAt(t golden.Table, key []byte) report.Failure {
 	f := report.InRow(t.ID, key)
 	f.File = source.Position{File: t.File, Line: t.Lines[string(key)]}.String()
@@ -144,7 +144,8 @@ func (o *goldenOwners) of(c CellDiff) table.Owner {
 	return first.nearest(cell)
 }
 
-// onlyTypesDiffer compares the bytes of a cell that differs.
+// onlyTypesDiffer reports whether the expected and the stored value of a cell differ only in
+// types.
 func (o *goldenOwners) onlyTypesDiffer(layout table.RowLayout, rule string, c CellDiff) bool {
 	cell := o.want.Cells[c.want]
 	element := layout.J != nil && layout.Index == nil && layout.J.Mapping.ListElement(rule, o.want.Cells, cell)
@@ -232,8 +233,9 @@ func Goldens(ctx context.Context, r *table.Run, f *table.Fixture) error {
 	return nil
 }
 
-// LineDiff returns the lines that only one of two texts has. A line that the other text
-// lacks n times is listed n times.
+// LineDiff returns the lines that only one of two texts has. A line that the other text lacks
+// n times is listed n times. If only the order of lines differs, onlyA has one line that says
+// so.
 func LineDiff(a, b []byte) (onlyA, onlyB []string) {
 	count := map[string]int{}
 	for line := range strings.Lines(string(b)) {

@@ -15,7 +15,7 @@ import (
 
 // rowOwners are the owners of the cells of one row.
 type rowOwners struct {
-	first table.Owner // of the row
+	first table.Owner // of the first cell that was added
 	cells map[cellPlace]table.Owner
 }
 
@@ -54,7 +54,8 @@ func (o rowOwners) exact(c layout.Cell) (table.Owner, bool) {
 	return of, ok
 }
 
-// nearest returns the owner of a cell or, if it has none, of its column, its family or its row.
+// nearest returns the owner of a cell. If the cell has none, it returns that of its column,
+// its family or its row, in this order.
 func (o rowOwners) nearest(c layout.Cell) table.Owner {
 	for _, at := range placesOf(c) {
 		if of, ok := o.cells[at]; ok {
@@ -81,7 +82,7 @@ func ownersOf(l table.RowLayout, row layout.Row) (o rowOwners) {
 }
 
 // decoded describes how a change of a row changes its items: `n: want {"N":"3"}, got
-// {"N":"4"}`. It is "" if no item changes, or if neither row can be read.
+// {"N":"4"}`. It is "" if no item changes, or if the row want cannot be read.
 func decoded(l table.RowLayout, want, got layout.Row) string {
 	wanted, err := l.Items(golden.Canonical(want))
 	if err != nil || l.J == nil {

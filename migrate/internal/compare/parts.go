@@ -59,7 +59,8 @@ func (c *Comparer) ReadPart(ctx context.Context) error {
 	return nil
 }
 
-// readRange sums up a range of a table; the sums are zero if the table does not exist.
+// readRange sums up a range of a table; the sums are zero if the table does not exist. If a
+// row cannot be read, the number of items is -1.
 func readRange(ctx context.Context, b *table.Bigtable, j *table.Job, id string, span layout.Span, k table.Retention) (held, error) {
 	items := j.Mapping.Items
 	if id != j.Report.Target {
@@ -171,7 +172,8 @@ func differingRanges(j *table.Job, done []*parts.Complete, index int) (map[strin
 	return differing, nil
 }
 
-// finishTable compares the totals of a table, and the differing ranges row by row.
+// finishTable checks the families and the schema rows of a table, and compares its differing
+// ranges row by row. found has the totals that all n parts read.
 func finishTable(ctx context.Context, r *table.Run, j *table.Job, differing map[string][]layout.Span, found *report.TableReport, n int) error {
 	if _, err := Families(ctx, r.B, r.Report, j); err != nil {
 		return err

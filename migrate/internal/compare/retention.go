@@ -15,7 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// losses are the cells found by a scan that garbage collection would remove.
+// losses are the cells that a scan has found and that garbage collection would remove.
 type losses struct {
 	cells    int64
 	gone     extsort.Bag      // the cells
@@ -25,7 +25,7 @@ type losses struct {
 	accepted []report.AcceptedLoss
 }
 
-// lossGroup has the cells that one garbage-collection rule removes from the items of one
+// lossGroup counts the cells that one garbage-collection rule removes from the items of one
 // mapping rule, in one family.
 type lossGroup struct {
 	rule, family, gc string

@@ -69,7 +69,8 @@ func (p ExpectedPart) append(dst []byte) []byte {
 	return dst
 }
 
-// parsePart reads a record of append, and keeps a reference to it.
+// parsePart decodes a record that append encoded. The byte slices of the part point into the
+// record.
 func parsePart(record []byte) ExpectedPart {
 	number := func() int64 {
 		v, n := binary.Varint(record)

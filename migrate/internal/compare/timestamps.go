@@ -14,8 +14,9 @@ import (
 // asStored returns a cell with its stored time.
 func asStored(c layout.Cell) layout.Cell { return c }
 
-// alignTimes replaces the times of stored cells that the policy does not compare, so that only
-// other differences remain. stored restores the original time of such a cell for display.
+// alignTimes gives stored cells the expected times where the policy does not compare times,
+// so that only other differences remain. stored restores the original time of such a cell for
+// display.
 func alignTimes(j *table.Job, want, got []layout.Cell) (aligned []layout.Cell, stored func(layout.Cell) layout.Cell) {
 	policy := j.Options.Timestamps
 	if policy == "" || policy == fixtures.TimestampsExact {
@@ -71,8 +72,9 @@ func alignTimes(j *table.Job, want, got []layout.Cell) (aligned []layout.Cell, s
 	}
 }
 
-// ordered reports whether the cells of a column are as many as expected, and only their order
-// is compared: none of their times is part of the item.
+// ordered reports whether the order of a column's cells is all that the policy compares. None
+// of their times is part of the item and, unless the policy is order-only or the column has
+// one cell, want and got have the same values. Both have the same length.
 func ordered(j *table.Job, policy fixtures.TimestampPolicy, want, got []*layout.Cell) bool {
 	all := len(want)
 	if slices.ContainsFunc(want, func(c *layout.Cell) bool { return !freeTime(j, c.Timestamp, all) }) {

@@ -20,8 +20,9 @@ import (
 // maxWideBytes bounds the memory for sorting a wide row.
 const maxWideBytes = 16 << 20
 
-// grouping groups the cells of a row so that decoding each group yields the items of the
-// row. A nil grouping means that the row cannot be divided.
+// grouping returns, for the key of a row, the function that names the group of a cell.
+// Decoding each group of cells yields the items of the row. The function is nil if the row
+// cannot be divided.
 type grouping func(row []byte) func(layout.Cell) string
 
 // ByItem returns the grouping that divides rows of a mapping's table by item.
@@ -41,7 +42,7 @@ func byCell([]byte) func(layout.Cell) string {
 	}
 }
 
-// rowGroup is a row, or a group of the cells of a wide row, in storage order.
+// rowGroup is a row, or a group of the cells of a wide row. Its cells are in storage order.
 type rowGroup struct {
 	layout.Row
 	GoesOn bool     // the previous group belongs to the same row
@@ -96,7 +97,7 @@ type wideRow struct {
 	o     table.Options
 	group func(layout.Cell) string // nil: the cells stay in memory
 	gc    table.LostCells
-	sort  *extsort.Sorter[ExpectedPart] // of cells: row is the group, rule that of garbage collection
+	sort  *extsort.Sorter[ExpectedPart] // of cells: Row is the group, and rule the garbage-collection rule that removes the cell
 	cells []layout.Cell
 	n     int64
 }
@@ -128,7 +129,8 @@ func (w *wideRow) add(part layout.Row) error {
 	return nil
 }
 
-// groups yields the groups of a complete row. It reports whether iteration may continue.
+// groups yields the groups of a complete row with the given key. It reports whether iteration
+// may continue.
 func (w *wideRow) groups(key []byte, yield func(rowGroup, error) bool) bool {
 	if w.group == nil {
 		return len(w.cells) == 0 || yield(rowGroup{Row: layout.Row{Key: key, Cells: w.cells}}, nil)

@@ -77,8 +77,8 @@ func (d *trial) inRow(item attr.Item, at lens.Location) bool {
 	return err == nil && !own.Derived && own.Rule == at.Rule && string(own.Row) == string(at.Row)
 }
 
-// write puts items in one request. It fails if the endpoint refuses them and taken is true, or
-// accepts them and taken is false.
+// write puts items in one request. It adds a failure to r if the endpoint refuses them and
+// taken is true, or accepts them and taken is false.
 func (d *trial) write(ctx context.Context, r *report.Report, pair *endpoints.Pair, taken bool, items ...attr.Item) error {
 	op, request := "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":%s}`, Table, attr.AppendItemJSON(nil, items[0]))
 	if len(items) > 1 {

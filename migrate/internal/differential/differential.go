@@ -161,7 +161,7 @@ func Requests(ctx context.Context, r *table.Run, j *table.Job, saved []fixtures.
 	return r.Report.Check(name, j.Report.Target, func() (string, error) { return d.requests(ctx, r.Report, j.Options) })
 }
 
-// unfit returns why items alone cannot test a mapping; "" if they can.
+// unfit returns why items in other tables cannot test a mapping; "" if they can.
 func unfit(spec *mapfile.Spec) string {
 	switch {
 	case spec == nil:
@@ -216,8 +216,9 @@ func newTrial(conn grpc.ClientConnInterface, b *table.Bigtable, j *table.Job) (*
 	}, nil
 }
 
-// run reports the differences of items that come back: from the mapping alone, or else through
-// the endpoint and the loader.
+// run reports the differences between the given and the returned items: those that the
+// mapping alone returns and, if these are equal, those that the endpoint and the loader
+// return.
 func (d *trial) run(ctx context.Context, items []attr.Item) (r *report.Report, err error) {
 	r = report.New(d.options.MaxDifferences)
 	d.refused = 0

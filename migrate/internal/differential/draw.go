@@ -46,7 +46,7 @@ func oneOf[T any](w *requestDrawer, from ...T) T { return from[w.IntN(len(from))
 // one returns true once in n times.
 func (w *requestDrawer) one(n int) bool { return w.IntN(n) == 0 }
 
-// step draws a request.
+// step draws a request or, if time passes in the run, sometimes a step in which it passes.
 func (w *requestDrawer) step() step {
 	if w.passes && w.one(10) {
 		return step{passes: oneOf(w, time.Second, time.Minute, time.Hour)}
@@ -308,7 +308,7 @@ func (w *requestDrawer) keyValues(a ddbmodel.KeyAttribute) []ddbmodel.Value {
 	return slices.DeleteFunc(slices.Clone(w.values[a.Name]), func(v ddbmodel.Value) bool { return v.Type != a.Type || v.Type != "N" && v.Text == "" })
 }
 
-// between draws a condition on a sort key; nil if it has no values.
+// between draws a condition on a sort key; nil if no item of the pool has a value for it.
 func (w *requestDrawer) between(a ddbmodel.KeyAttribute) *ddbmodel.RangeCondition {
 	values := w.keyValues(a)
 	if len(values) == 0 {

@@ -155,7 +155,8 @@ func (d *trial) leastRequests(ctx context.Context, r *report.Report, start []att
 	return detail, nil
 }
 
-// runSteps runs the naive DynamoDB, then the endpoint.
+// runSteps computes the answers of the naive DynamoDB, and compares the endpoint's answers
+// with them.
 func (d *trial) runSteps(ctx context.Context, start []attr.Item, steps []step) (*report.Report, error) {
 	r := report.New(d.options.MaxDifferences)
 	return r, d.replay(ctx, r, start, d.exchanges(start, steps))
@@ -236,8 +237,8 @@ func (d *trial) model(items []attr.Item) *naive {
 			index.Projection, index.NonKey = "INCLUDE", def.Include
 		}
 		defined.Indexes = append(defined.Indexes, index)
-		// In other indexes, entries may meet; their authors answer for that. Entries of a
-		// garbage-collected row remain.
+		// In other indexes, two items may share a row, which is the mapping author's
+		// decision. Entries of a garbage-collected row remain.
 		if x.Distinct() && !d.time.takesVersions(d.mapping) {
 			readable = append(readable, index)
 		}
@@ -365,8 +366,8 @@ func (d *trial) replay(ctx context.Context, r *report.Report, start []attr.Item,
 	})
 }
 
-// compareRows checks that the rows hold the items of an exchange that lists all of them; it
-// ignores other exchanges.
+// compareRows checks that the rows hold exactly the items that a Scan or a tick lists. After
+// another exchange it expects no rows.
 func (d *trial) compareRows(ctx context.Context, r *report.Report, all fixtures.Exchange) error {
 	var items []attr.Item
 	if all.Op == "Scan" || isTick(all) {

@@ -79,8 +79,9 @@ func (t trialTime) takesVersions(m *layout.Mapping) bool {
 	})
 }
 
-// timely returns items some of which expire during a run, and some of which are versions of one
-// column. It includes only items that the mapping accepts then.
+// timely changes items so that some of them expire during a run, and some are versions of one
+// column. An item that the mapping would not accept then stays unchanged. Items with the key
+// of an earlier one are dropped.
 func (d *trial) timely(r *rand.Rand, items []attr.Item) []attr.Item {
 	if !d.time.passes() {
 		return items

@@ -44,8 +44,8 @@ func (r *patternRun) judge(items []attr.Item, err error) (*mismatch, error) {
 	return r.compare(items), nil
 }
 
-// compare compares an answer with the listed items, or else with the first answer; nil means
-// equal.
+// compare compares an answer with the listed items, or with the first answer if the pattern
+// lists none; nil means equal. The first answer itself is only counted.
 func (r *patternRun) compare(got []attr.Item) *mismatch {
 	got = slices.DeleteFunc(got, r.J.Failed)
 	if r.known {

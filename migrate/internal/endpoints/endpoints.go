@@ -38,12 +38,13 @@ type Pair struct {
 	oracle *oracle // or nil
 }
 
-// Open opens the DynamoDB and the Bigtable endpoint on the table of a job.
+// Open returns a Pair that sends DynamoDB requests to the server, and native reads to the
+// table of the job. It adds failures to r.
 func Open(b *table.Bigtable, server *facade.Server, j *table.Job, r *report.Report) *Pair {
 	return &Pair{b: b, J: j, client: &http.Client{Transport: server.RoundTripper()}, report: r}
 }
 
-// restore loads the table again.
+// restore empties the tables of the job, and loads them again.
 func (d *Pair) restore(ctx context.Context) error {
 	tables := []string{d.J.Report.Target}
 	for _, x := range d.J.Indexes {
@@ -284,7 +285,7 @@ func Unserved(m *layout.Mapping) string {
 	return ""
 }
 
-// NewServer returns a DynamoDB endpoint that serves the tables of all jobs.
+// NewServer returns a DynamoDB endpoint with the tables of all jobs that it can serve.
 func NewServer(ctx context.Context, conn grpc.ClientConnInterface, o table.Options, jobs ...*table.Job) (*facade.Server, error) {
 	fo := facade.Options{
 		Conn: conn, Project: o.Project, Instance: o.Instance, Now: o.Now,

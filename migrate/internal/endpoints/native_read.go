@@ -32,7 +32,7 @@ func (d *Pair) nativeTable(q *fixtures.NativeRead) (table string, items func(lay
 	return cmp.Or(q.Table, d.J.Report.Target), d.J.Mapping.Items
 }
 
-// shape checks the ranges of the native read.
+// shape checks the number of ranges of the native read.
 func (d *Pair) shape(p fixtures.Pattern, done *report.PatternReport) {
 	table, _ := d.nativeTable(p.Bigtable.Read)
 	keys, spans, _ := p.Bigtable.Read.Spans() // checked when the pattern was read
@@ -117,7 +117,7 @@ func (d *Pair) unreadable(id string, row layout.Row, err error) report.Failure {
 	return f
 }
 
-// filterOf returns the Bigtable filter, or nil.
+// filterOf converts a filter of a native read; nil if it passes all cells.
 func filterOf(f fixtures.NativeFilter) *btpb.RowFilter {
 	var chain []*btpb.RowFilter
 	if w := f.Where; w != nil {

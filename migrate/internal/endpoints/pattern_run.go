@@ -120,7 +120,8 @@ func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after st
 	return nil
 }
 
-// writes lets each endpoint write to freshly loaded rows.
+// writes lets each endpoint write to freshly loaded rows, and compares the reads after each
+// write.
 func (r *patternRun) writes(ctx context.Context) error {
 	for _, endpoint := range []struct {
 		name  string

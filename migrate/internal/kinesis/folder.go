@@ -30,8 +30,9 @@ type Options struct {
 	Allowance time.Duration
 	// AcceptTies admits records whose times have whole milliseconds.
 	AcceptTies bool
-	// Fetch reads an item of the source consistently; nil if it does not exist. Default: there is no
-	// source, and changes whose order is unknown are [Record.Undecided].
+	// Fetch reads an item of the source consistently; it returns nil if the item does not
+	// exist. Default: there is no source, and changes whose order is unknown are
+	// [Record.Undecided].
 	Fetch func(ctx context.Context, key attr.Item) (attr.Item, error)
 
 	Now   func() time.Time
@@ -41,7 +42,7 @@ type Options struct {
 // DefaultAllowance is the default of Options.Allowance.
 const DefaultAllowance = 10 * time.Second
 
-// pollEvery is how often the folder is asked for new records.
+// pollEvery is the pause between two looks for new records.
 const pollEvery = 500 * time.Millisecond
 
 // Record is a change of an item.
@@ -72,8 +73,8 @@ type File struct {
 	Name   string
 	Offset int64 // where to continue
 	Line   int   // the number of lines before Offset
-	// Applied is up to where records were applied. Those from Offset on are read again, since they
-	// show the order of later ones.
+	// Applied is the offset up to which records were applied. Those from Offset on are read
+	// again, since they show the order of later ones.
 	Applied int64
 }
 
@@ -115,7 +116,7 @@ type Folder struct {
 	ties ties
 	// The files; only Run uses them.
 	newest time.Time     // of all records
-	idle   time.Duration // how long no record came
+	idle   time.Duration // pauses since the last record of the table
 
 	mu     sync.Mutex // Run alone writes what follows, except tip
 	folded Folded
@@ -206,7 +207,8 @@ func (f *Folder) pass(ctx context.Context, apply func(context.Context, []Record)
 	return found, nil
 }
 
-// rest settles the changes that nothing more will decide: after the allowance, or at the tip.
+// rest settles the changes whose order no further record will show: after the allowance, or
+// at the tip.
 func (f *Folder) rest(ctx context.Context, apply func(context.Context, []Record) error) error {
 	f.idle += pollEvery
 	f.mu.Lock()
@@ -260,7 +262,8 @@ func (f *Folder) at(name string, line int) source.Position {
 	return source.Position{File: path.Join(f.o.Dir, name), Line: line}
 }
 
-// list returns the sizes of the files by name, without those up to the last folded one.
+// list returns the sizes of the files by name, without those up to folded.Through. It returns
+// an error if the number or the size of these has changed.
 func (f *Folder) list(folded Folded) (sizes map[string]int64, err error) {
 	var now Folded
 	sizes = map[string]int64{}
@@ -329,7 +332,9 @@ func (f *Folder) look() (files []*file, err error) {
 // restore is the remedy for a folder that has changed.
 const restore = "only append to the folder: restore it, and start again"
 
-// fold forgets files that were read to their ends, except the last ones.
+// fold removes from f.files those that were read to their ends, oldest names first, except
+// the last maxFiles. It stops at a file that has unread lines, or records that still
+// determine the order of later ones.
 func (f *Folder) fold(files []*file) {
 	if len(files) <= maxFiles {
 		return

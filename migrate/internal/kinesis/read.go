@@ -191,7 +191,8 @@ func (f *Folder) records(ctx context.Context, of *file, lines []line, apply func
 	return records, true, nil
 }
 
-// check rejects a record that cannot be ordered.
+// check rejects a record whose time has whole milliseconds, unless Options.AcceptTies is set:
+// the order of changes in one millisecond may be unknown.
 func (f *Folder) check(r *source.KinesisRecord, at source.Position) error {
 	if !r.Exact && !f.o.AcceptTies {
 		return source.Damaged(source.Unsupported, at, nil,
@@ -211,7 +212,8 @@ func linkOf(r *source.KinesisRecord) (l link) {
 	return l
 }
 
-// place returns the records that have a place in the order of their item because of a change.
+// place adds a change to the group of its item and time. It returns the records whose places
+// in the order of the item are now known: this one, and waiting ones.
 func (f *Folder) place(ctx context.Context, of *file, c *change, l line, apply func(context.Context, []Record) error) ([]Record, error) {
 	micros := c.Time.UnixMicro()
 	at := moment{extsort.HashOf(attr.AppendItemJSON(nil, c.Keys)), micros}
@@ -248,7 +250,8 @@ func (f *Folder) place(ctx context.Context, of *file, c *change, l line, apply f
 	return records, nil
 }
 
-// settle ends the wait of the changes of a group: their item is fetched.
+// settle ends the wait of a group's changes: it fetches their item, and applies the fetched
+// state as one record.
 func (f *Folder) settle(ctx context.Context, g *group, apply func(context.Context, []Record) error) error {
 	if len(g.waiting) == 0 {
 		return nil
@@ -279,7 +282,8 @@ func (f *Folder) settle(ctx context.Context, g *group, apply func(context.Contex
 	return nil
 }
 
-// expire forgets the groups up to a time: no other change of them is expected.
+// expire settles and forgets the oldest groups up to a time, inclusive: no other change of
+// them is expected. It also does so while there are more than maxGroups.
 func (f *Folder) expire(ctx context.Context, micros int64, apply func(context.Context, []Record) error) error {
 	for len(f.queue) > 0 && (f.queue[0].micros <= micros || len(f.queue) > maxGroups) {
 		g := f.queue[0]

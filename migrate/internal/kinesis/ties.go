@@ -19,14 +19,14 @@ type link struct{ old, new extsort.Hash }
 // group has the changes of an item at one time.
 type group struct {
 	moment
-	file    string // with the first one
+	file    string // file of the first change of the group
 	offset  int64
 	line    int
-	chain   []link // in order; no state comes twice
+	chain   []link // placed changes, in order; no state occurs twice
 	first   uint64 // the tie of chain[0]
-	others  []link // whose place is unknown
+	others  []link // changes whose place is unknown
 	waiting []*change
-	settled uint64 // how often the item was fetched
+	settled uint64 // number of fetches of the item
 }
 
 // change is a record that waits for its place.
@@ -36,8 +36,8 @@ type change struct {
 	at source.Position
 }
 
-// Ties of the first change of a group, and of the fetched item: earlier and later changes have
-// smaller and greater ones.
+// tieFirst is the tie of the first change of a group: earlier changes get smaller ties, and
+// later ones greater ties. tieTop is the tie of the first fetched item.
 const (
 	tieFirst = 1 << 32
 	tieTop   = 1 << 33
@@ -76,7 +76,8 @@ func (t *ties) add(g *group, c *change) (placed []*change, tied []uint64) {
 	return placed, tied
 }
 
-// recount counts the groups with waiting changes.
+// recount updates the number of groups with waiting changes after a group's changes went from
+// before to after.
 func (t *ties) recount(before, after int) {
 	if before == 0 && after > 0 {
 		t.open++

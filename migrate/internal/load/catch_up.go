@@ -89,7 +89,9 @@ func (l changesLeft) has(j *job, item attr.Item) bool {
 	return len(l) > 0 && l[extsort.HashOf([]byte(j.KeyJSON(item)))]
 }
 
-// leave records a failure of an unreadable item, and a dead letter if they are enabled.
+// leave records that change c cannot be made, since the stored item cannot be read: it adds a
+// failure to r and, if they are enabled, a dead letter. It returns an error if maxChangesLeft
+// items have failed already.
 func (j *job) leave(c apply.Change, unread error, r *report.Report) error {
 	if len(j.changesLeft) >= maxChangesLeft {
 		return fmt.Errorf("%w; %d earlier items failed in the same way, which is the maximum: check that the mapping belongs to the table", unread, maxChangesLeft)

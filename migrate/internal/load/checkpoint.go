@@ -78,7 +78,7 @@ func openCheckpoint(jobs []*table.Job) (*checkpoint, error) {
 	return c, nil
 }
 
-// identity hashes the source, mapping and target of a load.
+// identity returns a hash of the source, the mapping and the target of a load.
 func identity(jobs []*table.Job) string {
 	o := jobs[0].Options
 	text := fmt.Appendf(nil, "%q %q %q\n", o.Target, o.Project, o.Instance)
@@ -92,8 +92,9 @@ func identity(jobs []*table.Job) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// begin returns the progress of a table. It starts over if the table lacks the recorded row, as
-// after a restart of a Bigtable in memory.
+// begin returns the progress of a table. It starts over if the load has just created one of
+// w's tables, or if the table lacks the recorded row, as after a restart of a Bigtable in
+// memory.
 func (c *checkpoint) begin(ctx context.Context, w *writer, index int) (checkpointTable, error) {
 	done := &c.state.Tables[index]
 	if done.Items == 0 {

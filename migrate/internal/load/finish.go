@@ -18,7 +18,7 @@ import (
 )
 
 // Finish ends a load in parts. It checks that all parts are complete and that no items of
-// different parts met, and then records how to read the tables. The report covers all
+// different parts collide. It then records how to read the tables. The report covers all
 // parts.
 func Finish(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o table.Options) (*report.Report, error) {
 	r, done, err := table.Finish(ctx, src, o)
@@ -94,7 +94,8 @@ func holdsParts(ctx context.Context, r *table.Run, j *table.Job, done []*parts.C
 	return nil
 }
 
-// partsApart reports whether no two parts have items in one row, so that no items can meet.
+// partsApart reports whether parts cannot have items in one row of a table or of an index, so
+// that no items can collide.
 func partsApart(r *table.Run, done []*parts.Complete) (bool, error) {
 	apart := true
 	for i, j := range r.Jobs {

@@ -34,7 +34,7 @@ func (k *keeper) add(p table.Placed) {
 	}
 }
 
-// cut removes the excluded items from the queue.
+// cut removes the entries of excluded items from w, and clears k.queued.
 func (k *keeper) cut(ctx context.Context, w *writer) error {
 	if k == nil || len(k.queued) == 0 {
 		return nil

@@ -46,7 +46,7 @@ type job struct {
 	keeps       bool // items that an endpoint wrote stay unchanged
 	changesLeft changesLeft
 	caughtUp    int64  // cells that the catch-up wrote along with deletions
-	lastRow     []byte // that the load wrote
+	lastRow     []byte // key of the last row that the load wrote
 }
 
 // loadCheck is the check that the items of a table are loaded.
@@ -138,7 +138,7 @@ func (j *job) loadNoted(ctx context.Context, r *report.Report, c *checkpoint, in
 		return err
 	}
 	if j.Options.Share.Of > 0 {
-		return nil // Finish does
+		return nil // Finish ends the note
 	}
 	return j.endNote(ctx, unfinished)
 }

@@ -76,7 +76,8 @@ func (j *job) awaitEndpoints(ctx context.Context) error {
 	return j.Options.Sleep(ctx, 2*loadnote.MaxAge) // twice, since their clocks may be slower than this one
 }
 
-// makeTables creates the missing tables of the job: that of the items and those of the indexes.
+// makeTables creates the table of the items. If that table did not exist, it also creates
+// those of the indexes, and created is true.
 func (j *job) makeTables(ctx context.Context) (created bool, err error) {
 	created, err = j.b.MakeTable(ctx, j.Report.Target, j.Mapping.Families())
 	if err != nil || !created {
@@ -107,10 +108,11 @@ func (j *job) endNote(ctx context.Context, unfinished bool) error {
 	return changeNote(ctx, j.b, j.Report.Target, muts...)
 }
 
-// begin writes the id of this load to the first row of its table before anything else, and
-// checks again that the load is allowed. If two loads check at the same time, one finds the
-// other's id and is rejected. Some loads have no id: parts, which begin at the same time, and
-// loads with an app profile that routes to several clusters, which cannot check a row.
+// begin writes the id of this load to the first row of its table in layout.SchemaTable before
+// anything else, and checks again that the load is allowed. If two loads check at the same
+// time, one finds the other's id and is rejected. Some loads have no id: parts, which begin
+// at the same time, and loads with an app profile that routes to several clusters, which
+// cannot check a row.
 func (j *job) begin(ctx context.Context) error {
 	if j.begun || j.inParts() {
 		return nil
@@ -173,10 +175,10 @@ func changeNote(ctx context.Context, b *table.Bigtable, table string, muts ...*b
 	return err
 }
 
-// writeSchema updates the rows of layout.SchemaTable of the job's table to those of its
-// mapping, each row atomically. Equal rows are not written; changed counts the others. Notes of
-// endpoints stay, unless they are about an earlier table, and so do notes of other parts of
-// this load. unfinished notes that the load is incomplete.
+// writeSchema changes the rows about the job's table in layout.SchemaTable to those of its
+// mapping, each row atomically. It does not write equal rows; changed counts the others.
+// Notes of endpoints stay, unless they are about an earlier table, and so do notes of other
+// parts of this load. unfinished notes that the load is incomplete.
 func (j *job) writeSchema(ctx context.Context, unfinished bool) (changed int, err error) {
 	if j.Mapping.Spec() == nil {
 		return 0, nil
@@ -303,8 +305,8 @@ func writtenAt(rows []layout.Row, table string) (first, last int64) {
 	return first, last
 }
 
-// exportsBefore returns the noted end times of the exports of earlier loads. A source without a
-// time leaves them as they are, unless the rows no longer exist.
+// exportsBefore returns the noted end times of the exports of earlier loads, which a load of
+// a source without a time keeps. They are zero if the table has no rows.
 func (j *job) exportsBefore(ctx context.Context, noted []layout.Row) (until, unfinished time.Time, err error) {
 	target := j.Report.Target
 	if until = loadnote.Until(noted, target); until.IsZero() {
@@ -316,7 +318,7 @@ func (j *job) exportsBefore(ctx context.Context, noted []layout.Row) (until, unf
 	return until, loadnote.Unfinished(noted, target), nil
 }
 
-// noteDeletes returns deletions for each column of the row of a key.
+// noteDeletes returns deletions for each column of the row with the given key.
 func noteDeletes(rows []layout.Row, key []byte) (muts []*btpb.Mutation) {
 	for _, row := range rows {
 		if !slices.Equal(row.Key, key) {

@@ -55,7 +55,8 @@ func (j *job) noteMade(ctx context.Context) error {
 	return j.note(ctx, madeColumn)
 }
 
-// partNotes returns the columns with notes of parts of loads.
+// partNotes yields the columns of the table's first row in layout.SchemaTable that hold notes
+// of parts, of this and of other loads.
 func (j *job) partNotes(rows []layout.Row) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, row := range rows {

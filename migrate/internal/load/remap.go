@@ -23,8 +23,8 @@ import (
 
 // remaps compares the mapping with that of the earlier load in layout.SchemaTable. If the
 // earlier mapping wrote cells of source items that this one does not write, the two layouts
-// would mix, and no later load would delete the old cells. That is a [source.Error], unless
-// table.Options.Remap allows it. Other differences are a warning, or "".
+// would mix, and no later load would delete the old cells. That is a [source.Error], or a
+// warning if table.Options.Remap allows it. Other differences of the mappings are a warning.
 func (j *job) remaps(ctx context.Context) (warning string, err error) {
 	noted, err := j.schemaNotes(ctx)
 	if err != nil {
@@ -147,7 +147,8 @@ func (l *leftovers) add(table string, row []byte, at column, item string) {
 	l.bytes += len(at.qualifier) + len(item) + 64
 }
 
-// lookUp counts the recorded columns that the tables have.
+// lookUp counts the cells that the tables hold in the recorded columns, and forgets these
+// columns.
 func (l *leftovers) lookUp(ctx context.Context) error {
 	for _, table := range slices.Sorted(maps.Keys(l.rows)) {
 		err := l.lookUpIn(ctx, table)

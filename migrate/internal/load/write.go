@@ -207,7 +207,8 @@ func (w *writer) flush(ctx context.Context) (size int, refused []int64, err erro
 	return size, slices.Compact(refused), nil
 }
 
-// batches cuts entries into requests of at most maxBatchMutations.
+// batches cuts entries into requests of at most maxBatchMutations mutations. A larger entry
+// is a request of its own.
 func batches(entries []writeEntry) func(yield func([]writeEntry) bool) {
 	return func(yield func([]writeEntry) bool) {
 		for len(entries) > 0 {

@@ -56,8 +56,8 @@ func (f Folder) File(p source.Part, kind string) string {
 	return filepath.Join(f.Dir, fmt.Sprintf("%s-%d-of-%d.%s", f.Verb, p.Index, p.Of, kind))
 }
 
-// RowsFile returns the name of the file with the row keys that a part of a load wrote to
-// a table.
+// RowsFile returns the name of the file with the hashes of the row keys that a part of a load
+// wrote to a table.
 func (f Folder) RowsFile(p source.Part, table string) string {
 	return f.File(p, Rows) + "." + table
 }
@@ -157,8 +157,8 @@ func (f Folder) End(p source.Part, done Complete) error {
 	return nil
 }
 
-// fileName is the name of a file of a part. A lock is held by the process of a running part,
-// and means nothing without such a process.
+// fileName matches the name of a file of a part. The process of a running part holds the
+// lock; without such a process, the file has no meaning.
 var fileName = regexp.MustCompile(`^([a-z]+)-([0-9]{1,9})-of-([0-9]{1,9})\.(checkpoint|done|rows\..+|lock)$`)
 
 // there returns the parts with a file in the folder, by the total number of parts.

@@ -17,8 +17,8 @@ func spans(cuts [][]byte) []layout.Span {
 	return all
 }
 
-// EvenCuts returns the keys, of ascending ones, that divide a table into n ranges with about as many of the keys, or
-// into fewer.
+// EvenCuts returns the cuts, out of ascending keys, that divide a table into n ranges with
+// about the same number of keys. With few or repeated keys there are fewer ranges.
 func EvenCuts(keys [][]byte, n int) [][]byte {
 	cuts := [][]byte{}
 	for i := 1; i < n && len(keys) > 0; i++ {

@@ -8,7 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// Why returns the reason that the mapping gives for accepting a loss.
+// Why returns the reason that the mapping gives for accepting losses of kind what by a rule;
+// "" if it does not accept them.
 func (j *Job) Why(rule, what string) string {
 	for _, l := range j.Mapping.Spec().AcceptLoss {
 		if l.What == what && (l.Rule == "" || l.Rule == rule) {
@@ -18,8 +19,9 @@ func (j *Job) Why(rule, what string) string {
 	return ""
 }
 
-// Unmet warns of accepted losses, of the given kinds, that no item of the source and no
-// part of the mapping is known to need. Such acceptances would hide losses in the future.
+// Unmet returns a warning for each entry of accept_loss, of the given kinds, that no item of
+// the source needed and without which the mapping compiles. Such an entry would hide losses
+// in the future. If no items were read, Unmet returns nil.
 func (j *Job) Unmet(kinds ...string) (warnings []string) {
 	spec := j.Mapping.Spec()
 	if spec == nil || j.Report.Items == 0 {

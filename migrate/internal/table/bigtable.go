@@ -39,11 +39,10 @@ const defaultDeadline = time.Minute
 // Bigtable is a client of the instance that holds the tables.
 type Bigtable struct {
 	*btclient.Client
-	// Extra reports the cells that reads skip, including all cells of rows that have no
-	// others. It may be nil.
+	// Extra reports whether reads skip a cell. If it is nil, reads skip no cells.
 	Extra func(layout.Cell) bool
-	// Live removes expired items from a row of the table with the given id. It returns
-	// nil for tables without expiry.
+	// Live maps the id of a table to the function that removes expired items from its rows.
+	// Tables without expiry have no entry.
 	Live map[string]func(layout.Row) layout.Row
 
 	profile string // app profile of row calls; "" selects the instance's default
@@ -121,8 +120,9 @@ func (b *Bigtable) Parts(ctx context.Context, r btclient.Read, most int) iter.Se
 	}
 }
 
-// notFound returns the error of a read that failed with NotFound. It stays NotFound if the
-// table does not exist, but not if the app profile does not.
+// notFound returns the error of a read that failed with NotFound. That is err, unless the
+// table exists and the client has an app profile: the instance then lacks that profile, and
+// the code is FailedPrecondition.
 func (b *Bigtable) notFound(ctx context.Context, table string, err error) error {
 	if b.profile == "" {
 		return err

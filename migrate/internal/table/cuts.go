@@ -50,11 +50,11 @@ func (s *keySample) cuts(n int) (keys [][]byte) {
 	return keys
 }
 
-// RangesOf returns n ranges for each table of the job, by table.
+// RangesOf divides each table of the job into at most n ranges.
 func (j *Job) RangesOf(n int) parts.Ranges { return parts.RangesOf(j.Cuts(n)) }
 
-// Cuts returns the keys that divide each table of the job into n ranges, by table. They
-// depend on the whole source, not on the part.
+// Cuts returns, by table id, the keys that divide each table of the job into at most n
+// ranges. They depend on the whole source, not on the part.
 func (j *Job) Cuts(n int) map[string][][]byte {
 	samples := map[string]*keySample{}
 	for _, table := range j.Targets() {

@@ -22,8 +22,8 @@ type DeadLetters struct {
 // differences in r.
 func NewDeadLetters(w io.Writer, r *report.Report) *DeadLetters { return &DeadLetters{w, r} }
 
-// DeadLetter is one line of the dead letters. It describes an item that was not loaded,
-// or only in part.
+// DeadLetter is one line of the dead letters. It describes an item that was not loaded, or
+// was loaded only in part.
 type DeadLetter struct {
 	File   string        `json:"file"` // position in the source
 	Line   int           `json:"line"`
@@ -38,7 +38,8 @@ type DeadLetter struct {
 	Key jsontext.Value `json:"key,omitzero"`
 }
 
-// Add writes one letter and counts the item as a difference.
+// Add writes the letter of entry e, which could not be loaded because of err, and counts the
+// item as a difference.
 func (l *DeadLetters) Add(j *Job, e source.Entry, err error) error {
 	letter, key := DeadLetter{}, ""
 	if e.Item != nil {
@@ -50,7 +51,8 @@ func (l *DeadLetters) Add(j *Job, e source.Entry, err error) error {
 	return l.Write(j, letter, e.Position, err)
 }
 
-// Write writes one letter without counting it.
+// Write fills in the position and the error of a letter, and writes it. It counts the letter
+// in j's report, but does not count the item as a difference.
 func (l *DeadLetters) Write(j *Job, letter DeadLetter, at source.Position, err error) error {
 	letter.File, letter.Line, letter.Table, letter.Damage, letter.Error = at.File, at.Line, j.Report.Name, source.DamageOf(err), err.Error()
 	j.Report.DeadLetters++

@@ -26,7 +26,7 @@ type tally struct {
 	cells      extsort.Bag
 	items      extsort.Bag
 	index      map[string]extsort.Bag
-	expired    int64 // items that the DynamoDB endpoint now deletes
+	expired    int64 // items whose time to live is over
 	exceptions int64
 	derived    int64 // bytes
 	sidecar    []report.SidecarCells
@@ -35,7 +35,7 @@ type tally struct {
 	accepted   []report.AcceptedLoss
 	strays     []stray
 	attributes map[ruleAttribute]int64 // number of items that have it
-	lost       *surplus                // nil: not requested
+	lost       *surplus                // nil: garbage collection can remove no cells, or a comparison finds them
 }
 
 // ruleAttribute is an attribute of the items of a rule.
@@ -44,21 +44,21 @@ type ruleAttribute struct{ rule, attribute string }
 // maxCountedAttributes bounds the counted attributes: a name can be data.
 const maxCountedAttributes = 20_000
 
-// examine reads all of the table's source, lays it out, and checks that no two items
-// meet. It computes the expected contents of the tables, and describes the mapping in the
-// job's report.
+// examine reads all of the table's source, lays it out, and checks that no two items collide
+// in a cell or in the row of an index. It computes the expected contents of the tables, and
+// describes the mapping in the job's report.
 //
-// It is a separate pass before the writing one, so that a damaged source, or meeting
-// items, are found before anything is written. It makes every check in that one pass, and
-// reads the source again only to name items that meet, or that garbage collection would
-// remove.
+// It is a separate pass before the writing one, so that a damaged source, or colliding items,
+// are found before anything is written. That one pass makes every check. examine reads the
+// source again only to name items that collide, or whose cells garbage collection would
+// remove, and to count again after it has excluded items.
 //
 // If the mapping leaves the joiner open, examine chooses it based on all keys. The choice
 // does not change any row (see layout.JoinerProof).
 func examine(ctx context.Context, j *Job) (warnings []string, err error) {
 	var proof *layout.JoinerProof
 	var t *tally
-	for t == nil { // items were removed since
+	for t == nil { // count again after excluding items
 		proof = j.Mapping.ProveJoiner()
 		if t, err = count(ctx, j, proof); err != nil {
 			return nil, err
@@ -101,7 +101,8 @@ func examine(ctx context.Context, j *Job) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// count computes the tally; nil if items were removed meanwhile.
+// count makes a pass over the source and returns its tally. It returns nil if it has excluded
+// colliding items: the caller then counts again.
 func count(ctx context.Context, j *Job, proof *layout.JoinerProof) (t *tally, err error) {
 	t = &tally{index: map[string]extsort.Bag{}, accepted: []report.AcceptedLoss{}, sidecar: []report.SidecarCells{}, rules: []report.RuleRows{}, entries: []report.RuleRows{}, attributes: map[ruleAttribute]int64{}}
 	if spec := j.Mapping.Spec(); spec != nil {
@@ -175,7 +176,7 @@ func count(ctx context.Context, j *Job, proof *layout.JoinerProof) (t *tally, er
 	if t.rows, shared, _, err = rows.Finish(1, 1); err != nil {
 		return nil, err
 	}
-	// Items with a row of their own cannot meet.
+	// Items with a row of their own cannot collide.
 	if len(shared) > 0 {
 		if again, err := meetings(ctx, j, at); again || err != nil {
 			return nil, err

@@ -59,7 +59,8 @@ func (f *Fixture) OptionalFile(name string) ([]byte, error) {
 	return text, OfFixtures(err)
 }
 
-// OfFixtures converts an error of package fixtures to an error of the input.
+// OfFixtures converts an error of package fixtures to a [source.Error] with the damage
+// FixtureInvalid, and returns other errors unchanged.
 func OfFixtures(err error) error {
 	bad, ok := errors.AsType[*fixtures.Error](err)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// ItemKind returns the kind of failure that err is for a single item. It returns "" if
-// err affects the whole input.
+// ItemKind returns the kind of the failure that err causes if it concerns a single item, and
+// "" if err concerns the whole input.
 func ItemKind(err error) report.Kind {
 	switch source.DamageOf(err) { //nolint:exhaustive // the other kinds are no failures
 	case source.ItemUnmatched:
@@ -30,9 +30,9 @@ func ItemKind(err error) report.Kind {
 	return ""
 }
 
-// failItem records the failure f of an item that cannot be laid out; other is the key of an
-// item that it meets, or "". Later failures of either item are the same fault and are not
-// listed.
+// failItem records the failure f of an item that cannot be laid out; other is the key of the
+// item that it collides with, or "". Later failures of either item have the same cause, and
+// are not listed.
 func failItem(j *Job, e source.Entry, err error, f report.Failure, other string) {
 	f.Kind, f.File = ItemKind(err), e.Position.String()
 	j.Report.LeftOut++
@@ -51,7 +51,7 @@ func failItem(j *Job, e source.Entry, err error, f report.Failure, other string)
 	}
 }
 
-// refusal returns the reason of a refused item, from its failure f.
+// refusal describes the reason err of a refused item, whose failure is f.
 func refusal(j *Job, e source.Entry, err error, f report.Failure) report.RefusedItems {
 	x := report.RefusedItems{Error: string(f.Kind), Rule: f.Rule, Item: j.KeyJSON(e.Item), At: e.Position.String(), What: f.Detail}
 	if broken, ok := errors.AsType[*maperr.Error](err); ok {
@@ -64,7 +64,8 @@ func refusal(j *Job, e source.Entry, err error, f report.Failure) report.Refused
 	return x
 }
 
-// maxRefusals bounds the distinct reasons: an attribute's name can be data.
+// maxRefusals bounds the listed reasons, since an attribute's name can be data. Further ones
+// are counted together.
 const maxRefusals = 1000
 
 // countRefused counts a refused item by reason.
@@ -87,8 +88,8 @@ func countRefused(j *Job, x report.RefusedItems) {
 	j.Report.Refused[i].Items++
 }
 
-// refuseRest counts further faults of an item that is refused for one of its attributes: a
-// mapping reports only the first.
+// refuseRest counts further faults of an item that was refused for one of its attributes,
+// since a mapping reports only the first. It removes that attribute, and tries again.
 func refuseRest(j *Job, e source.Entry, err error) {
 	rest := maps.Clone(e.Item)
 	for range e.Item {
@@ -108,7 +109,8 @@ func refuseRest(j *Job, e source.Entry, err error) {
 	}
 }
 
-// unplaced returns the failure of an item without a place in a table, from the mapping's error.
+// unplaced returns the failure of item e, which has no place in the table of l because of
+// err.
 func (l RowLayout) unplaced(e source.Entry, err error) report.Failure {
 	table := l.J.Report.Target
 	f := report.Failure{Table: table}
@@ -137,7 +139,7 @@ func (l RowLayout) unplaced(e source.Entry, err error) report.Failure {
 	return f
 }
 
-// Failed reports whether any item of the job has failed.
+// Failed reports whether the given item of the job has failed.
 func (j *Job) Failed(item attr.Item) bool {
 	return j.failures != nil && j.failures.ItemsFailed() && j.failures.HasFailed(j.Report.Target, j.KeyJSON(item))
 }

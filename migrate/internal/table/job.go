@@ -28,7 +28,7 @@ type Job struct {
 	Report   report.TableReport
 	Warnings []string       // warnings about the inference, or about a given mapping that may be for another table
 	Letters  *DeadLetters   // nil means that an item that cannot be loaded is an error
-	failures *report.Report // of items that cannot be laid out; nil: they are errors
+	failures *report.Report // receives the failures of items that cannot be laid out; nil: they are errors
 
 	// Results of the examination.
 
@@ -86,7 +86,8 @@ func NewJob(ctx context.Context, src *source.Source, t *source.Table, o Options)
 	return j, nil
 }
 
-// adopt checks a given mapping against the table.
+// adopt checks the given mapping against the table, and changes j.Source to the name and the
+// key in the mapping.
 func adopt(j *Job, src *source.Source) error {
 	m, t := j.Mapping, j.Source
 	at := source.Position{File: src.Path}
@@ -116,8 +117,8 @@ func adopt(j *Job, src *source.Source) error {
 	return nil
 }
 
-// otherTable reports that the mapping names another table than the items, such as a mapping of
-// production for an export of staging.
+// otherTable returns the text of the message that the mapping names another table than the
+// items, such as a mapping of production for an export of staging.
 func otherTable(src *source.Source, t *source.Table, m *layout.Mapping) string {
 	at := ""
 	if spec := m.Spec(); spec != nil {
@@ -129,7 +130,8 @@ func otherTable(src *source.Source, t *source.Table, m *layout.Mapping) string {
 		m.SourceTable(), src.Path, t.Name, m.SourceTable(), at)
 }
 
-// keyMatches compares a declared key attribute, whose type may be unknown.
+// keyMatches reports whether a key attribute of the mapping has the declared name and type.
+// The declared type may be unknown, and then any type matches.
 func keyMatches(declared, mapped attr.KeyAttr) bool {
 	return declared.Name == mapped.Name && (declared.Type == attr.Absent || declared.Type == mapped.Type)
 }

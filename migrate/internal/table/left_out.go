@@ -11,9 +11,9 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// LeftOut returns the parts of a DynamoDB table that its mapping does not lay out. These
-// are parts that the mapping file leaves out, and parts that only the table's description
-// has. t is nil if there is no description.
+// LeftOut returns the parts of a DynamoDB table that its mapping does not lay out: indexes
+// that the mapping file leaves out, and indexes or a time to live that differ in the table's
+// description. t is nil if there is no description.
 func LeftOut(m *layout.Mapping, t *source.Table) []report.NotLaidOut {
 	left := []report.NotLaidOut{}
 	spec := m.Spec()
@@ -58,7 +58,8 @@ func LeftOut(m *layout.Mapping, t *source.Table) []report.NotLaidOut {
 	return left
 }
 
-// projectsLess reports whether entries of g lack attributes of x.
+// projectsLess reports whether the mapping's index g lacks attributes that the described
+// index x projects.
 func projectsLess(g mapfile.GSI, x source.Index) bool {
 	switch {
 	case g.Projection == mapfile.ProjectAll || x.Projection == mapfile.ProjectKeysOnly:

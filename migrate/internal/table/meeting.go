@@ -15,13 +15,13 @@ import (
 // maxMeetings bounds the repeated keys and cells that one pass looks for.
 const maxMeetings = 100_000
 
-// places are hashes of the keys, cells and rows at which items can meet.
+// places are hashes of the keys, cells and rows at which items can collide.
 type places struct {
 	keys, cells *extsort.Set   // nil: each item has a row of its own, unless it occurs twice
 	rows        []*extsort.Set // of the indexes; nil: row keys of entries are unique
 }
 
-// newPlaces returns the places that the pass over all items collects.
+// newPlaces returns empty sets for the places at which items of the job can collide.
 func newPlaces(j *Job) *places {
 	at := &places{}
 	if j.Mapping.SharesRows() {
@@ -71,9 +71,9 @@ func (at *places) addToRow(j *Job, p Placed) error {
 	return at.keys.Add(keyHash(j.Mapping, p.Entry.Item))
 }
 
-// meetings finds items with the same key or the same cell. All but the first of them are
-// refused, and again is true. If that is an error, it names the first in the order of the
-// source, or one of the first if there are more than maxMeetings.
+// meetings finds items with the same key or the same cell. It refuses all but the first of
+// them, and then again is true. If a refusal is an error, meetings returns the first in the
+// order of the source, or one of the first if more than maxMeetings keys or cells repeat.
 func meetings(ctx context.Context, j *Job, at *places) (again bool, err error) {
 	if at.keys == nil { // an item occurs twice: no other pass has collected its key
 		at.keys, at.cells = extsort.NewSet(j.Options.TempDir), extsort.NewSet(j.Options.TempDir)
@@ -105,7 +105,7 @@ func meetings(ctx context.Context, j *Job, at *places) (again bool, err error) {
 			m.at.Column = c.Family + ":" + phrase.Column(string(c.Qualifier))
 			return m
 		}
-		for _, c := range p.Base.Cells { // check all before adding any: a removed item holds no cell
+		for _, c := range p.Base.Cells { // check all before adding any: a refused item holds no cell
 			if first.there(extsort.CellHash(p.Base.Row, c)) {
 				return first.meet(onCell(c), source.CellCollision, "the mapping puts the item in a cell of the item at %s: %s")
 			}
@@ -123,7 +123,8 @@ func meetings(ctx context.Context, j *Job, at *places) (again bool, err error) {
 	return true, err
 }
 
-// entriesMeet finds items on the same row of an index whose mapping excludes that.
+// entriesMeet finds items that share a row of an index, and refuses all but the first in each
+// row. again reports whether it found any.
 func entriesMeet(ctx context.Context, j *Job, at *places) (again bool, err error) {
 	for i, rows := range at.rows {
 		if rows == nil {
@@ -184,12 +185,13 @@ func (m meeting) awaited(place extsort.Hash) bool {
 // there reports whether an item has been found at the place.
 func (m meeting) there(place extsort.Hash) bool { return m[place].position != source.Position{} }
 
-// meets returns an item at a place; text is its cell or key there.
+// meets returns item p as the met at a place; text is its cell or key there.
 func meets(j *Job, p Placed, place extsort.Hash, text string) met {
 	return met{place: place, position: p.Entry.Position, key: j.KeyJSON(p.Entry.Item), text: text}
 }
 
-// meet refuses an item at a place that another item already has.
+// meet records the item if it is the first at its place. If another item is already there, it
+// returns an [*itemRefused]. It ignores places that items do not share.
 func (m meeting) meet(item met, d source.Damage, format string) error {
 	first, ok := m[item.place]
 	switch {

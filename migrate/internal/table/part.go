@@ -31,8 +31,9 @@ func givenMapping(src *source.Source, o Options) error {
 	return source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil, "parts need an explicit mapping, since a part sees only some of the items: infer the mapping first, from the whole source")
 }
 
-// identify sets the identity of the folder of the parts. It covers the source, the target, the
-// mappings and the number of parts.
+// identify sets the identity of the folder of the parts. It covers the source, the target,
+// the mappings and the number of parts. It rejects mappings whose items may be copies of
+// items in other parts.
 func (r *Run) identify(src *source.Source, of int) error {
 	o := r.Options
 	files, err := src.Fingerprint()
@@ -91,7 +92,8 @@ func (r *Run) beginPart(src *source.Source) error {
 // run is then that of the part.
 func (r *Run) Complete() bool { return r.complete != nil }
 
-// EndPart records that the part is complete, along with its report and its tables.
+// EndPart records that the part is complete, along with its report and its tables. If another
+// process has completed the part meanwhile, EndPart keeps that result, and warns.
 func (r *Run) EndPart(tables []parts.Table) error {
 	part := r.Options.Share
 	if before, err := r.Folder.Read(part); err != nil {

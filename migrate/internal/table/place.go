@@ -17,7 +17,8 @@ type Placed struct {
 	Entry source.Entry
 	Base  lens.Placed
 	Index []lens.Placed // one per index of the job; Row is nil if the index has no entry for the item
-	// Back is the item without the losses that the mapping accepts.
+	// Back is the item as the mapping returns it: the losses that the mapping accepts are
+	// applied.
 	Back   attr.Item
 	losses []layout.Loss
 }
@@ -37,8 +38,8 @@ func (j *Job) EachWanted(ctx context.Context, phase string, wanted func(n int64)
 	}
 	done := j.Timed(phase)
 	// The items to exclude, by number: earlier ones that this pass has not reached, and those
-	// that met or were refused in it. Elements are only removed at the front and added at the
-	// end.
+	// that it has excluded or refused. Elements are only removed at the front and added at
+	// the end.
 	refused, left := j.Refused, []int64(nil)
 	n := int64(-1)
 	j.left = 0
@@ -94,11 +95,11 @@ func (j *Job) EachWanted(ctx context.Context, phase string, wanted func(n int64)
 	return nil
 }
 
-// itemRefused is the error of a pass about the current item.
+// itemRefused is the error for the current item of a pass.
 type itemRefused struct {
 	err   error
 	at    report.Failure // its place and values, if it can be a failure
-	other string         // key of the item that it meets, or ""
+	other string         // key of the item that it collides with, or ""
 }
 
 func (e *itemRefused) Error() string { return e.err.Error() }
@@ -129,13 +130,14 @@ func (j *Job) place(e source.Entry, p *Placed) (err error) {
 	return nil
 }
 
-// refuses returns the error of an item without a place in a table.
+// refuses returns the error for item e, which has no place in the table of l because of err.
+// format and args are the error's text.
 func (l RowLayout) refuses(e source.Entry, err error, format string, args ...any) *itemRefused {
 	return &itemRefused{err: source.Refused(e.Position, err, format, args...), at: l.unplaced(e, err)}
 }
 
-// refuse turns a refused item into a dead letter or a failure, if these are enabled; it then
-// returns nil.
+// refuse records a refused item as a dead letter or as a failure, if these are enabled.
+// Otherwise it returns the item's error.
 func (j *Job) refuse(e source.Entry, item *itemRefused) error {
 	switch {
 	case j.Letters != nil && source.OfItem(item.err):

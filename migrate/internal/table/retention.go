@@ -17,8 +17,8 @@ type Retention struct {
 	now time.Time            // zero: ages are not checked
 }
 
-// NewRetention returns the garbage-collection rules of families at the time now. If now
-// is nil, ages are not checked.
+// NewRetention returns the garbage-collection rules of families at the current time, as now
+// returns it. If now is nil, ages are not checked.
 func NewRetention(families []layout.Family, now func() time.Time) Retention {
 	k := Retention{gc: map[string]layout.GC{}}
 	for _, f := range families {

@@ -19,7 +19,7 @@ import (
 // Run holds the tables of a source, their target, and the report.
 type Run struct {
 	Conn    grpc.ClientConnInterface
-	B       *Bigtable // client over conn; both are nil until they are needed
+	B       *Bigtable // client over Conn; Connect sets both
 	Jobs    []*Job
 	Report  *report.Report
 	Options Options
@@ -50,8 +50,8 @@ func (r *Run) Sum() {
 	}
 }
 
-// newRun finds the mapping of each table, and reads only the part of the source that it
-// needs for that.
+// newRun finds the mapping of each table. It reads the source only as far as it needs for
+// that.
 func newRun(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 	if len(src.Tables) == 0 {
 		return nil, source.Damaged(source.Unrecognized, source.Position{File: src.Path}, nil, "the source has no tables")
@@ -108,7 +108,8 @@ func Prepare(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 	return all, all.Examine(ctx, src)
 }
 
-// Examine checks the whole source.
+// Examine checks the whole source, or the part of it that the options name, and adds the
+// results to the report.
 func (r *Run) Examine(ctx context.Context, src *source.Source) error {
 	jobs, rep, o := r.Jobs, r.Report, r.Options
 	err := rep.Check("input", "", func() (string, error) {
@@ -148,7 +149,8 @@ func (r *Run) Examine(ctx context.Context, src *source.Source) error {
 	return nil
 }
 
-// Wants reports whether to run a check. If not, it records the reason in the report.
+// Wants reports whether to run a check. It does not run if *choice is false; the report then
+// records the reason.
 func (r *Run) Wants(name string, choice *bool) bool {
 	if choice == nil || *choice {
 		return true

@@ -7,15 +7,15 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// stray counts the items of a rule that share a row with items of another rule.
+// stray counts the items of a rule in rows where another rule would put an item of its own.
 type stray struct {
 	rule, other string
 	n           int64
-	item, taken string // keys of an example and of the other rule's item
+	item, taken string // keys of an example and of the item that the other rule would put there
 	row         []byte
 }
 
-// stray checks the row of an item.
+// stray counts an item if another rule would put an item of its own in the same row.
 func (t *tally) stray(j *Job, p Placed) {
 	other, key, ok := j.Mapping.Stray(p.Base.Rule, p.Base.Row)
 	if !ok {

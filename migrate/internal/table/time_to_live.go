@@ -15,7 +15,7 @@ func (j *Job) CollectsExpired() bool {
 	return j.Mapping.Expiry().Collected && !j.now.IsZero()
 }
 
-// live removes the items that garbage collection has deleted by now from a row.
+// live returns the row without the items that garbage collection may have deleted by now.
 func (j *Job) live(row layout.Row) layout.Row { return j.Mapping.Live(row, j.now.UnixMicro()) }
 
 // expiredItem reports whether the time to live of an item is over: the DynamoDB endpoint or

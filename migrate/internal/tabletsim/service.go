@@ -72,7 +72,8 @@ func (s *service) add(t tablet) {
 // cellOf returns the cell of a row key, which begins with its position in the key space.
 func cellOf(key []byte) int { return int(key[0])<<8 | int(key[1]) }
 
-// read serves a ReadRows call; it returns its end, or an error if a tablet is away.
+// read serves a ReadRows call. It returns the time at which the last row is read, or an error
+// if a tablet is away.
 func (s *service) read(keys [][]byte) (done time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +92,7 @@ func (s *service) read(keys [][]byte) (done time.Duration, err error) {
 	return done, nil
 }
 
-// take adds a row to the work of a node, and returns its end.
+// take adds a row to the work of a node, and returns the time at which the node finishes it.
 func (s *service) take(node int, now time.Duration) time.Duration {
 	s.served++
 	s.free[node] = max(s.free[node], now) + perRow
