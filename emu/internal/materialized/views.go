@@ -55,7 +55,8 @@ func New(o Options) *Views { return &Views{o: o, open: map[string]*view{}} }
 // kindStored is the kind of the resource with a stored definition.
 const kindStored = "materializedViewSource/"
 
-// stored is the stored form of a definition, in JSON: the query, and what it found when the view was created.
+// stored is the stored form of a definition, in JSON: the query, and the schema of its source
+// table when the view was created.
 type stored struct {
 	Query    string         `json:"query"`
 	Table    string         `json:"table"` // the id of the source table
@@ -72,7 +73,7 @@ type storedFamily struct {
 func rowsOf(name string) string  { return engine.InternalTables + name }
 func indexOf(name string) string { return engine.InternalTables + name + "/index" }
 
-// viewsOf returns what the names of the views of an instance begin with.
+// viewsOf returns the common prefix of the names of the views of an instance.
 func viewsOf(instance string) string { return instance + "/materializedViews/" }
 
 // TableOf returns a table as SQL sees it.
