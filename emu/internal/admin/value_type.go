@@ -96,9 +96,9 @@ func checkSameAggregate(f *engine.Family, field string, asked *btapb.Type) error
 	return nil
 }
 
-// changeValueType changes the value type of family from, and stores it in to. Of a family without
-// an aggregate type, it sets or clears the type, which only describes the values. An aggregate
-// type cannot be changed, added or removed; the official Go client's tests show both.
+// changeValueType changes the value type of family from, and stores it in to. For a family
+// without an aggregate type, it sets or clears the type, which only describes the values. An
+// aggregate type cannot be changed, added or removed; the official Go client's tests show both.
 func changeValueType(to, from *engine.Family, field string, asked *btapb.Type) error {
 	switch {
 	case from.Aggregate != engine.NoAggregate && asked.GetAggregateType() != nil:

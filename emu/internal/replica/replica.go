@@ -266,8 +266,8 @@ func (i *Instance) DataBoostLag(d time.Duration) error {
 }
 
 // change checks that the clusters in named exist and differ, and applies fn to a copy of the
-// instance's view. It may call fn twice, each time with a new copy. Commits before the call
-// precede the change; writes that begin after its return follow it.
+// instance's view. It calls fn twice, each time with a new copy, unless Options.Keep fails first.
+// Commits before the call precede the change; writes that begin after its return follow it.
 func (i *Instance) change(named []string, fn func(v *View, at moment)) error {
 	stored, err := i.c.o.Clusters(i.name)
 	if err != nil {

@@ -220,7 +220,7 @@ func (p *piped) extend(pipe *syntax.PipeExtend) error {
 	return p.recompute(func(_ int, c *column) (plan.Expr, error) { return c.use(), nil }, more)
 }
 
-// position returns the index of a column by its name.
+// position returns the index of the column with the given name. Errors name the clause.
 func (p *piped) position(name syntax.Name, clause string) (int, error) {
 	found := -1
 	for i, c := range p.columns() {

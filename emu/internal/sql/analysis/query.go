@@ -224,7 +224,7 @@ func (b *block) windowed() plan.Operator {
 	return b.input
 }
 
-// project computes the columns of the output.
+// project returns the relation with the columns of the output.
 func (b *block) project() relation {
 	op := &plan.Project{Input: b.windowed()}
 	r := relation{op: op}
