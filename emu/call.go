@@ -32,8 +32,9 @@ type Faults interface {
 	Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error
 }
 
-// Call describes a finished call to Options.Observe. The server reuses the Call, its context and
-// its messages after Observe returns, so Observe must copy the data that it retains.
+// Call is the argument of Options.Observe; it describes a finished call. The server reuses the
+// Call, its context and its messages after Observe returns, so Observe must copy the data that it
+// retains.
 type Call struct {
 	Method  string // "/google.bigtable.v2.Bigtable/ReadRows"
 	Context context.Context
@@ -48,8 +49,8 @@ type Call struct {
 	Messages int           // sent messages
 	Rows     int           // complete rows sent by ReadRows, or rows of the result of ExecuteQuery
 	Bytes    int64         // size of the keys, qualifiers and values in those rows, or of that result
-	// Query is the SQL of PrepareQuery and ExecuteQuery; nil for other calls, and for a query that is
-	// not known.
+	// Query is the SQL of PrepareQuery and ExecuteQuery; nil for other calls, and for an
+	// ExecuteQuery that failed before its query was found.
 	Query *CallQuery
 }
 
@@ -147,7 +148,8 @@ func (s *Server) begin(ctx context.Context, m *method) *call {
 	return c
 }
 
-// end reports a finished call and returns c to the pool.
+// end reports a finished call to the observer and returns c to the pool. began is the start by
+// the stopwatch; streams reports whether the client streams requests.
 func (c *call) end(began time.Time, streams bool, err error) {
 	if c.observe != nil {
 		if !streams {

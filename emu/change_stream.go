@@ -167,7 +167,8 @@ func tiesOf(r admin.Catalog, instance string) ([]string, error) {
 // which they enabled it down to whole seconds.
 const startGrace = time.Second
 
-// begin finds the start position of a request.
+// begin sets c.position to the start position of a request: that of its start time or tokens, by
+// default the end of the journal.
 func (c *changeStream) begin(req *btpb.ReadChangeStreamRequest) error {
 	at, err := c.s.db.JournalEnd(c.table.Name, engine.JournalStream)
 	if err != nil {
@@ -239,7 +240,7 @@ func (c *changeStream) token(field string, t *btpb.StreamContinuationToken) (cha
 // errStreamDone ends a stream after its CloseStream message.
 var errStreamDone = errors.New("the stream is closed")
 
-// run sends existing and future records.
+// run sends existing and future records until the stream ends.
 func (c *changeStream) run() error {
 	changed, err := c.misaligned()
 	if err == nil && changed != nil {
@@ -267,8 +268,9 @@ func (c *changeStream) run() error {
 	return err
 }
 
-// misaligned returns the partitions of the table if the stream's partition is not among them.
-// It loads them only if resources have changed.
+// misaligned returns the partitions of the table if the stream's partition is not among them,
+// else nil. With Options.AnyPartition, every partition is valid. It loads them only if resources
+// have changed.
 func (c *changeStream) misaligned() (*admin.Partitions, error) {
 	version := c.s.db.ResourceVersion() + 1
 	if c.s.anyPartition || c.version == version {
@@ -414,8 +416,8 @@ func (c *changeStream) sendHeartbeat() error {
 	}})
 }
 
-// close ends a stream that has reached end_time. It sends no tokens, as Java's reader requires
-// with OK.
+// close ends a stream that has reached end_time. It sends the status OK without tokens, because
+// Java's reader rejects tokens with OK.
 func (c *changeStream) close() error {
 	return c.sendClose(&btpb.ReadChangeStreamResponse_CloseStream{Status: &status.Status{}})
 }

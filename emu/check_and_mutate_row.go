@@ -97,7 +97,7 @@ func (c *call) checkAndMutateRow(ctx context.Context, req *btpb.CheckAndMutateRo
 // errStop ends the evaluation of a filter early.
 var errStop = errors.New("stop")
 
-// branch validates one list of mutations, which may be empty.
+// branch validates and converts one list of mutations, which may be empty.
 func (s *Server) branch(t *engine.Table, field string, muts []*btpb.Mutation) ([]engine.Mutation, error) {
 	if err := s.limits.CheckMutationCount(len(muts)); err != nil {
 		return nil, err

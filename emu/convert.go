@@ -16,8 +16,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// plainFamily acts like admin.FindFamily for a family that must not be an aggregate. field is
-// the field of at that names it.
+// plainFamily acts like admin.FindFamily for a family that must not be an aggregate. field is the
+// path, below the element at, of the field that names the family.
 func plainFamily(t *engine.Table, at listed, field, name string) (*engine.Family, error) {
 	f, err := admin.FindFamily(t, name)
 	if err == nil && f.Aggregate != engine.NoAggregate {

@@ -26,13 +26,13 @@ import (
 )
 
 const (
-	// batchBytes is the size of the batches of a result, and pieceBytes that of their messages: clients of
-	// emulators receive at most 4 MiB.
+	// batchBytes is the size from which a batch of a result is sent, and pieceBytes the largest
+	// piece of a batch in one message: clients of emulators receive at most 4 MiB.
 	batchBytes = 2 << 20
 	pieceBytes = 1 << 20
 
-	// maxResultRow is the size of a row of a result in memory. Its values may share their parts, but its
-	// messages do not.
+	// maxResultRow is the maximum size of a result row in memory, in bytes. Its values may share
+	// memory, but their encodings do not.
 	maxResultRow = 64 << 20
 )
 
@@ -103,7 +103,9 @@ func (c *call) ExecuteQuery(req *btpb.ExecuteQueryRequest, stream btpb.Bigtable_
 	return out.end()
 }
 
-// toExecute returns the query of a request.
+// toExecute returns the prepared query that a request names, or prepares the text in the request.
+// A prepared query has expired if a table, family or view that it uses was deleted or has
+// changed.
 func (c *call) toExecute(req *btpb.ExecuteQueryRequest) (*preparedQuery, error) {
 	text, token := req.GetQuery(), req.GetPreparedQuery() //nolint:staticcheck // deprecated, but old clients send it
 	switch {
@@ -156,7 +158,8 @@ func (c *call) toExecute(req *btpb.ExecuteQueryRequest) (*preparedQuery, error) 
 	return p, nil
 }
 
-// bind returns the values of the parameters.
+// bind checks given, the parameters of a request, against those of p, and returns their values by
+// lower-case name.
 func bind(p *preparedQuery, given map[string]*btpb.Value) (map[string]value.Value, error) {
 	out := make(map[string]value.Value, len(p.types))
 	for _, name := range slices.Sorted(maps.Keys(p.types)) {
@@ -266,7 +269,7 @@ func (s *loadScan) Close() error {
 	return s.Scan.Close()
 }
 
-// find returns a table, or a materialized view.
+// find returns the table or, if it does not exist, the materialized view with the given id.
 func (t tables) find(ctx context.Context, id string) (target, error) {
 	of, err := t.c.db.Table(resname.TablesOf(t.instance) + id)
 	if errors.Is(err, engine.ErrTableNotFound) {
@@ -275,7 +278,7 @@ func (t tables) find(ctx context.Context, id string) (target, error) {
 	return target{Table: of}, err
 }
 
-// noRows is a scan of no keys.
+// noRows is an empty scan.
 type noRows struct{ execution.Source }
 
 func (noRows) NextRow() bool { return false }
@@ -352,7 +355,7 @@ func (w *resultWriter) flush() error {
 	return nil
 }
 
-// end sends the token behind the last batch.
+// end sends the resume token after the last batch.
 func (w *resultWriter) end() error {
 	return w.send(results(&btpb.PartialResultSet{ResumeToken: []byte(resumeToken)}))
 }

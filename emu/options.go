@@ -76,8 +76,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Limits selects whether documented limits are enforced. Default: StrictLimits.
 	Limits Limits
-	// Seed seeds the random numbers of the row sample filter, PartitionChurn and RandomRouting.
-	// With the same seed, the same requests get the same samples.
+	// Seed seeds the random numbers of the row sample filter, SQL functions, PartitionChurn and
+	// RandomRouting. With the same seed, the same requests get the same samples.
 	Seed uint64
 	// Token is the secret that every RPC on a listener must carry, as the header `authorization:
 	// Bearer TOKEN`; other RPCs fail with Unauthenticated. The channel of Conn needs no token. Use

@@ -19,7 +19,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 )
 
-// planValid is how long a prepared query is said to be valid. This is the time of the service.
+// planValid is the time from the preparation of a query to the valid_until of its response, as in
+// the service.
 const planValid = 10 * time.Second
 
 // PrepareQuery analyzes a query, and keeps its plan for ExecuteQuery.

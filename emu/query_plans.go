@@ -9,10 +9,10 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
-// planKept is how long a prepared query works. This is the time of the service.
+// planKept is the time for which a prepared query can be executed, as in the service.
 const planKept = 40 * time.Second
 
-// maxPlans bounds the prepared queries that are kept. An evicted one is prepared again by its client.
+// maxPlans bounds the prepared queries that are kept. A client prepares an evicted query again.
 const maxPlans = 1000
 
 // queryPlans keeps prepared queries by their tokens. The zero value is empty.
@@ -28,7 +28,8 @@ type keptPlan struct {
 	plan *preparedQuery
 }
 
-// queryToken begins the tokens of prepared queries: its format and version.
+// queryToken is the prefix of the tokens of prepared queries; it identifies their format and
+// version.
 const queryToken = "ttq1"
 
 // add keeps a prepared query, and returns its token.

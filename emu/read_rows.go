@@ -101,7 +101,7 @@ func (c *call) readRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRows
 	}, c.now().Sub(began))})
 }
 
-// readStats returns the request stats of a read with a latency.
+// readStats returns the request stats of a read that took the given time.
 func readStats(counts *btpb.ReadIterationStats, took time.Duration) *btpb.RequestStats {
 	return &btpb.RequestStats{StatsView: &btpb.RequestStats_FullReadStatsView{FullReadStatsView: &btpb.FullReadStatsView{
 		ReadIterationStats:  counts,
@@ -173,9 +173,10 @@ func (r *rowReader) read(ctx context.Context, t target, scan replica.Scan) error
 	return scan.Err()
 }
 
-// reportScanned counts a row that the filter removed. After many, it sends last_scanned_row_key,
-// so that a retry continues after them. It flushes returned rows first: the client treats all
-// rows up to the key as delivered.
+// reportScanned counts a row that the filter removed. After scannedPerMessage removed rows and
+// cells, it sends last_scanned_row_key, so that a retry continues after them. work is the number
+// of cells in the row, plus 1. It flushes returned rows first: the client treats all rows up to
+// the key as delivered.
 func (r *rowReader) reportScanned(row []byte, work int64) error {
 	if r.silent += work; r.silent < scannedPerMessage {
 		return nil

@@ -73,7 +73,9 @@ func (s *Server) connectReplication(lag time.Duration) error {
 	return nil
 }
 
-// takenBy returns the context for writes to a table in a cluster.
+// takenBy returns a context for writes to a table through the cluster at. Before, it adapts how
+// long the table's journal keeps records for replication, if the lag has changed or the table is
+// new.
 func (s *Server) takenBy(ctx context.Context, t *engine.Table, at replica.At) (context.Context, error) {
 	view := s.replication.View(at.Instance)
 	if view == nil && t.Journal == (engine.Journal{}) {

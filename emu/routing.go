@@ -65,8 +65,8 @@ func (c *call) admitWrite(ctx context.Context, req any, t *engine.Table, id stri
 	return c.takenBy(ctx, t, c.at)
 }
 
-// route finds the cluster that answers the call in an instance, by a profile. It fails if no
-// cluster is available.
+// route sets c.by and c.at to the cluster to which profile p routes req in an instance. It
+// returns an error if no cluster is available.
 func (c *call) route(instance string, r admin.Route, p *btapb.AppProfile, req any) error {
 	by, err := c.place(instance, r, p, req)
 	c.routed, c.by, c.at = true, by, replica.At{Control: c.replication, Instance: instance}

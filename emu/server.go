@@ -76,7 +76,7 @@ type Server struct {
 	due       *due.Queue // see NextDue
 	countLoad bool       // in implicit instances too
 
-	tokenPeriod atomic.Int64 // when old idempotency tokens were last removed
+	tokenPeriod atomic.Int64 // the period in which old idempotency tokens were last removed; see forgetTokens
 
 	grpc      *grpc.Server
 	inproc    *inproc.Channel
@@ -213,7 +213,7 @@ func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 	if err := s.control.SweepBackups(ctx); err != nil {
 		return engine.GCStats{}, err
 	}
-	// The journals must not lose what the views have not read.
+	// The views read all changes before the collection may trim their journals.
 	if err := s.views.CatchUpAll(ctx); err != nil {
 		return engine.GCStats{}, err
 	}
@@ -263,7 +263,7 @@ func (s *Server) Resources() ([]Resource, error) {
 	return out, err
 }
 
-// random returns a number in [0, 1) for the row sample filter.
+// random returns a number in [0, 1) from the generator that Options.Seed seeds.
 func (s *Server) random() float64 {
 	s.randMu.Lock()
 	defer s.randMu.Unlock()

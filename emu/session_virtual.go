@@ -19,8 +19,8 @@ type virtualRequest interface {
 }
 
 // callVirtual runs do, which answers a virtual RPC on a resource, through an interceptor. The
-// interceptor sees a ReadRows or a MutateRow of the row. It only runs do if ic is nil or the
-// request is of another kind.
+// interceptor sees a ReadRows or a MutateRow of the row. If ic is nil or the request is of
+// another kind, callVirtual runs do directly.
 func callVirtual(ctx context.Context, ic grpc.UnaryServerInterceptor, resource, profile string, req virtualRequest, do func(context.Context) ([]byte, error)) ([]byte, error) {
 	if ic == nil {
 		return do(ctx)

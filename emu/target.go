@@ -69,7 +69,8 @@ func (s *Server) writeTarget(table, authorizedView string) (target, error) {
 	return s.readTarget(context.Background(), table, authorizedView, "")
 }
 
-// materializedTarget resolves a materialized view, whose rows then reflect earlier changes.
+// materializedTarget resolves a materialized view, after its rows caught up with the changes that
+// Options.ViewLag makes visible.
 func (s *Server) materializedTarget(ctx context.Context, name string) (target, error) {
 	if err := resname.CheckMaterializedView("materialized_view_name", name); err != nil {
 		return target{}, err

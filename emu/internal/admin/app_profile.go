@@ -21,9 +21,9 @@ import (
 // app profile use it.
 const DefaultAppProfile = "default"
 
-// implicitAppProfile returns the initial default app profile of an instance
-// with these clusters. With one cluster, it routes there and allows single-row
-// transactions; with several, it routes to any and rejects such transactions.
+// implicitAppProfile returns the initial default app profile of an instance with these clusters.
+// With one cluster, the profile routes to it and allows single-row transactions; with several, it
+// routes to any of them and rejects such transactions.
 func implicitAppProfile(instance string, clusters []*btapb.Cluster) *btapb.AppProfile {
 	p := &btapb.AppProfile{Name: instance + "/appProfiles/" + DefaultAppProfile}
 	if len(clusters) == 1 {
@@ -38,8 +38,8 @@ func implicitAppProfile(instance string, clusters []*btapb.Cluster) *btapb.AppPr
 	return p
 }
 
-// settleIsolation fills in the default isolation, and converts the deprecated
-// priority to its successor.
+// settleIsolation sets a missing isolation to standard isolation, and a missing priority to high.
+// It converts the deprecated field priority to standard isolation.
 func settleIsolation(p *btapb.AppProfile) {
 	priority := btapb.AppProfile_PRIORITY_HIGH
 	switch iso := p.GetIsolation().(type) {
@@ -91,7 +91,8 @@ func appProfile(r Catalog, name string) (*btapb.AppProfile, error) {
 	return nil, refusal.NotFound("App profile", name)
 }
 
-// routesTo returns the ids of the clusters that a profile names.
+// routesTo returns the ids of the clusters that a profile names; empty if it routes to any
+// cluster.
 func routesTo(p *btapb.AppProfile) []string {
 	if r := p.GetSingleClusterRouting(); r != nil {
 		return []string{r.GetClusterId()}
@@ -99,8 +100,8 @@ func routesTo(p *btapb.AppProfile) []string {
 	return p.GetMultiClusterRoutingUseAny().GetClusterIds()
 }
 
-// checkAppProfile checks the new state of a profile. It warns about single-row
-// transactions in another cluster than those of other profiles, since both may
+// checkAppProfile checks the new state of a profile. Unless ignoreWarnings is set, it rejects p
+// if p and another profile allow single-row transactions in different clusters, since both may
 // change the same row.
 func checkAppProfile(r Catalog, p *btapb.AppProfile, ignoreWarnings bool) error {
 	name := resname.First(p.GetName(), 4)

@@ -59,9 +59,9 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 	})
 }
 
-// checkSubset checks a definition: at most 100 parameters, the limits of keys
-// and qualifiers, and that families exist. Families of the previous definition
-// may have been dropped since.
+// checkSubset checks the definition d of a view of t: the number of parameters, the sizes of row
+// prefixes and qualifiers, and that its families exist. Families in the previous definition, was,
+// may have been dropped since; was is nil for a new view.
 func (s *Control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_SubsetView) error {
 	const field = "authorized_view.subset_view"
 	if err := s.Limits.Check(view.Parameters(d), limits.MaxViewParameters, field, "row prefixes, families and qualifiers"); err != nil {
@@ -93,7 +93,7 @@ func (s *Control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_Subs
 }
 
 // GetAuthorizedView returns a view, by default with all fields. The request's documentation says
-// that the default is BASIC, but official clients send no view and expect the definition
+// that the default is BASIC, but official clients leave the field unset and expect the definition
 // (google-cloud-go, TestIntegration_AuthorizedView).
 func (s tableAdminService) GetAuthorizedView(_ context.Context, req *btapb.GetAuthorizedViewRequest) (*btapb.AuthorizedView, error) {
 	as, err := responseView(req.GetView(), btapb.AuthorizedView_FULL, btapb.AuthorizedView_ResponseView_name)
@@ -214,8 +214,8 @@ func (s tableAdminService) DeleteAuthorizedView(ctx context.Context, req *btapb.
 	}))
 }
 
-// FindAuthorizedView returns the view with the name in a request field. It does not find the views
-// of a deleted table.
+// FindAuthorizedView returns the view with the given name; errors name the request field. It does
+// not find the views of a deleted table.
 func FindAuthorizedView(r Catalog, field, name string) (*btapb.AuthorizedView, error) {
 	if err := resname.CheckAuthorizedView(field, name); err != nil {
 		return nil, err
@@ -226,7 +226,8 @@ func FindAuthorizedView(r Catalog, field, name string) (*btapb.AuthorizedView, e
 	return find[btapb.AuthorizedView](r, KindAuthorizedView, "Authorized view", name)
 }
 
-// CompiledView returns the compiled view that a field names.
+// CompiledView returns the compiled authorized view with the given name, which it caches until
+// resources change. Errors name the request field.
 func (s *Control) CompiledView(field, name string) (*view.View, error) {
 	routes, err := s.CurrentRoutes() // before the view is read, so that the view is not older
 	if err != nil {
@@ -244,8 +245,8 @@ func (s *Control) CompiledView(field, name string) (*view.View, error) {
 	return compiled, nil
 }
 
-// checkUnprotectedViews returns an error if a view with deletion_protection
-// belongs to a table whose name begins with prefix.
+// checkUnprotectedViews returns an error if an authorized view whose name begins with prefix has
+// deletion_protection. The error names the RPC what.
 func checkUnprotectedViews(tx *engine.CatalogTx, prefix, what string) error {
 	found, err := loadAll[btapb.AuthorizedView](tx, KindAuthorizedView, prefix)
 	if err != nil {
@@ -259,8 +260,7 @@ func checkUnprotectedViews(tx *engine.CatalogTx, prefix, what string) error {
 	return nil
 }
 
-// shownView clears the fields of an authorized view that the caller did not
-// request.
+// shownView returns v with only the fields that the response view as selects. It may change v.
 func shownView(v *btapb.AuthorizedView, as btapb.AuthorizedView_ResponseView) *btapb.AuthorizedView {
 	switch as {
 	case btapb.AuthorizedView_NAME_ONLY:

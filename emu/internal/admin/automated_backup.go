@@ -34,8 +34,8 @@ type AutomatedPlan struct {
 // inForce reports whether the policy requires backups.
 func (p AutomatedPlan) inForce() bool { return p.Policy != nil && !p.Policy.GetDisabled() }
 
-// settle sets the plan of a checked policy. It keeps the plan of the previous
-// policy if that was in force, else it begins a plan now.
+// settle sets p.From after p.Policy was checked: to was.From if the previous plan was in force,
+// else to now. A policy that is not in force has a zero From.
 func (p *AutomatedPlan) settle(was AutomatedPlan, now time.Time) {
 	switch {
 	case !p.inForce():
@@ -47,8 +47,8 @@ func (p *AutomatedPlan) settle(was AutomatedPlan, now time.Time) {
 	}
 }
 
-// next returns the time of the next backups, the zero time without a plan; see
-// done.
+// next returns the time at which the next backups are due, or the zero time if From is zero: the
+// backups are then due at once.
 func (p AutomatedPlan) next() time.Time {
 	if p.From.IsZero() {
 		return p.From
@@ -56,8 +56,8 @@ func (p AutomatedPlan) next() time.Time {
 	return p.From.Add(p.Policy.GetFrequency().AsDuration())
 }
 
-// done records that the backups of a time were made. Without a plan, it begins
-// one now.
+// done records that the backups that were due at a time were made. If at is zero, the plan begins
+// now.
 func (p *AutomatedPlan) done(at, now time.Time) {
 	if at.IsZero() {
 		at = now
@@ -73,8 +73,9 @@ func (p *AutomatedPlan) skip(now time.Time) {
 	}
 }
 
-// automatedPlaces returns the clusters in which a policy requires backups at a
-// time: its locations, or all clusters if it names none, that exist by then.
+// automatedPlaces returns the clusters in which a policy requires backups at a time: those in its
+// locations, or all if it names none. It omits clusters that are CREATING or RESIZING at that
+// time.
 func automatedPlaces(p *automatedPolicy, clusters []*instancedef.StoredCluster, at time.Time) []*btapb.Cluster {
 	var in []*btapb.Cluster
 	for _, c := range clusters {
@@ -121,15 +122,15 @@ func AutomatedBackup(p *automatedPolicy, table string, c *btapb.Cluster, at time
 	return b
 }
 
-// A backup id has at most 50 bytes. It contains up to maxTableBytes of the
-// table's id; longer ids end in a hash, since two may have the same prefix.
+// A backup id has at most 50 bytes. It contains at most maxTableBytes of the table's id: a longer
+// id is cut and ends in a hash, since two ids may share a prefix.
 const (
 	maxTableBytes = 28
 	hashBytes     = 4
 )
 
-// automatedID returns the id of the backup of a table, given by its id, that is
-// due at a time. It is deterministic.
+// automatedID returns the id of the automated backup that is due at a time; table is the id of
+// its table. Equal arguments give equal ids.
 func automatedID(table string, at time.Time) string {
 	if len(table) > maxTableBytes {
 		sum := sha256.Sum256([]byte(table))

@@ -30,7 +30,8 @@ import (
 
 const backupShape = "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/backups/BACKUP"
 
-// findBackup returns the stored backup that a field names.
+// findBackup returns the stored backup with the given name if it has not expired; see
+// backupGoneAt. Errors name the request field.
 func (s *Control) findBackup(r Catalog, field, name string) (*btapb.Backup, error) {
 	if !resname.HasShape(name, "projects", "instances", "clusters", "backups") {
 		return nil, refusal.BadName(field, name, backupShape)
@@ -52,8 +53,8 @@ func backups(r Catalog) (goneAt func(*btapb.Backup) time.Time, all []*btapb.Back
 	return backupGoneAt(all), all, err
 }
 
-// backupsUnder returns the stored backups whose names begin with prefix, sorted
-// by name.
+// backupsUnder returns the unexpired stored backups whose names begin with prefix, sorted by
+// name.
 func (s *Control) backupsUnder(r Catalog, prefix string) ([]*btapb.Backup, error) {
 	goneAt, all, err := backups(r)
 	now := s.now()
@@ -144,8 +145,8 @@ type (
 	copyBackup  func(func(*engine.CatalogTx, *engine.Backup) error) error
 )
 
-// makeBackup makes the backup of a request and records its operation; see
-// keepBackup.
+// makeBackup makes backup b with the given id in the cluster parent, and starts its operation;
+// see keepBackup. It calls metadata once b is complete.
 func (s *Control) makeBackup(
 	ctx context.Context, parent, id string, b *btapb.Backup, check checkBackup, make copyBackup, metadata func() proto.Message,
 ) (op *longrunningpb.Operation, err error) {
@@ -163,9 +164,9 @@ func (s *Control) makeBackup(
 	return op, err
 }
 
-// keepBackup makes a backup from the result of make. It is CREATING for the
-// AdminDelay. done runs in the change that adds the backup; check runs before
-// that change and in it.
+// keepBackup calls make, which saves the rows of backup b, and stores b in the same change of the
+// catalog. b is CREATING for Control.Delay. check runs before that change and in it; done runs at
+// its end, when b has its size and end time.
 func (s *Control) keepBackup(ctx context.Context, b *btapb.Backup, check checkBackup, make copyBackup, done func(*engine.CatalogTx) error) error {
 	parent := resname.First(b.GetName(), 6)
 	checked := func(r Catalog) error {
@@ -212,8 +213,8 @@ func (s *Control) keepBackup(ctx context.Context, b *btapb.Backup, check checkBa
 	}))
 }
 
-// checkBackupCount returns an error if a table has the maximum number of backups in a
-// cluster.
+// checkBackupCount returns an error if the source table of b has the maximum number of backups of
+// b's type in a cluster.
 func (s *Control) checkBackupCount(r Catalog, cluster string, b *btapb.Backup) error {
 	if s.Limits == limits.Off {
 		return nil
@@ -305,7 +306,8 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 	return out, nil
 }
 
-// DeleteBackup deletes a backup. It keeps copies of the backup, and tables restored from it.
+// DeleteBackup deletes a backup. It keeps copies of the backup, and tables restored from it. It
+// fails while the backup is being copied.
 func (s tableAdminService) DeleteBackup(ctx context.Context, req *btapb.DeleteBackupRequest) (*emptypb.Empty, error) {
 	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
 		b, err := s.findBackup(tx, "name", req.GetName())
@@ -344,9 +346,9 @@ func (s *Control) sweepBackups(tx *engine.CatalogTx) error {
 	return dropSnapshots(tx, "", s.snapshotEnded)
 }
 
-// checkNoBackups returns an error if a cluster or an instance, whose backups'
-// names begin with prefix, has an unexpired backup. It removes expired backups
-// and all snapshots.
+// checkNoBackups returns an error if a cluster or an instance, whose backups' names begin with
+// prefix, has an unexpired backup. Otherwise it removes all expired backups, and the snapshots
+// whose names begin with prefix. The error calls the resource by what and name.
 func (s *Control) checkNoBackups(tx *engine.CatalogTx, what, name, prefix string) error {
 	held, err := s.backupsUnder(tx, prefix)
 	if err != nil {

@@ -72,9 +72,8 @@ func BackupAt(stored *btapb.Backup, now time.Time) *btapb.Backup {
 	return b
 }
 
-// checkBackupExpiry checks the expire_time of a backup: it must be at least six hours,
-// and at most the duration most, after the start of the backup. A grace period allows for
-// the time of the request.
+// checkBackupExpiry checks the expire_time of a backup: it must be at least six hours, and at
+// most the duration most, after the start of the backup. The minimum is reduced by grace.
 func checkBackupExpiry(b *btapb.Backup, most time.Duration) error {
 	t := b.GetExpireTime()
 	if t == nil || !t.IsValid() {

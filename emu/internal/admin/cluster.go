@@ -34,13 +34,15 @@ func implicitClusterOf(instance, id string) *btapb.Cluster {
 	}
 }
 
-// ClustersOf returns the messages of the stored clusters of an instance, sorted by name.
+// ClustersOf returns the messages of the stored clusters of an instance, sorted by name; see
+// StoredClusters.
 func ClustersOf(r Catalog, name string) ([]*btapb.Cluster, error) {
 	stored, err := StoredClusters(r, name)
 	return messagesOf(stored), err
 }
 
-// StoredClusters returns the stored clusters of an instance, sorted by name.
+// StoredClusters returns the stored clusters of an instance, sorted by name. An implicit instance
+// has one implicit cluster.
 func StoredClusters(r Catalog, name string) ([]*instancedef.StoredCluster, error) {
 	_, how, err := instance(r, name)
 	if err != nil {
@@ -254,8 +256,8 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 	}, &btapb.PartialUpdateClusterMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt})
 }
 
-// updateCluster applies change to the cluster that from names. It is RESIZING
-// until doneAt if its number of nodes changes.
+// updateCluster applies change to the cluster that from names. The cluster is RESIZING until
+// doneAt if its number of nodes changes.
 func (s *Control) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt time.Time, change func(*btapb.Cluster) error, metadata proto.Message) (*longrunningpb.Operation, error) {
 	if err := resname.CheckCluster("cluster.name", from.GetName()); err != nil {
 		return nil, err
@@ -324,7 +326,7 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 		return tx.DeleteResource(kindCluster + c.GetName())
 	})
 	if lost := left(ctx, err == nil); err == nil {
-		// What the cluster has lost, no journal has.
+		// No journal records which changes were lost with the cluster, so views are filled again.
 		err = refusal.Of(cmp.Or(lost, s.Views.Reset(ctx, resname.First(req.GetName(), 4))))
 	}
 	if err != nil {

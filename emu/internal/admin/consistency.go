@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// consistencyTokenLifetime applies without limits too:
+// consistencyTokenLifetime applies even if limits are off. Source: the comment of
 // GenerateConsistencyToken.
 const consistencyTokenLifetime = 90 * 24 * time.Hour
 
@@ -28,9 +28,9 @@ func (s tableAdminService) GenerateConsistencyToken(_ context.Context, req *btap
 }
 
 // CheckConsistency reports whether all writes that precede the token are visible in all clusters
-// or, with data_boost_read_local_writes, to Data Boost. A cluster that is CREATING does not see any
-// writes yet. It rejects tokens of other tables or of deleted tables, and tokens older than 90
-// days.
+// or, with data_boost_read_local_writes, to Data Boost. A cluster that is CREATING does not see
+// any writes yet. CheckConsistency rejects tokens of other tables or of deleted tables, and
+// tokens older than 90 days.
 func (s tableAdminService) CheckConsistency(_ context.Context, req *btapb.CheckConsistencyRequest) (*btapb.CheckConsistencyResponse, error) {
 	t, err := FindTable(s.DB, "name", req.GetName())
 	if err != nil {

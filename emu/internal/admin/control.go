@@ -34,7 +34,7 @@ type Control struct {
 	Views MaterializedViews
 
 	productionWarned sync.Once
-	operationsEnded  pending.Broadcast      // by a request, before their time
+	operationsEnded  pending.Broadcast      // notified when a request cancels or deletes an operation
 	routes           atomic.Pointer[Routes] // the last computed routes; see CurrentRoutes
 }
 

@@ -110,9 +110,9 @@ func AutomatedPlanOf(t *engine.Table) AutomatedPlan {
 	return settingsOf(t).plan()
 }
 
-// Run implements due.Work: it makes a backup in each cluster that has not failed. It keeps a backup
-// that already exists, because an earlier run made it before a crash. It skips and logs a backup
-// that would exceed the capacity.
+// Run implements due.Work: it makes a backup in each cluster that has not failed. It keeps a
+// backup that already exists, because an earlier run made it before a crash. It skips and logs a
+// backup that fails with ResourceExhausted.
 func (w AutomatedBackups) Run(ctx context.Context, i due.Item) error {
 	s := w.Control
 	t, err := s.DB.Table(i.Name)
@@ -155,7 +155,7 @@ func (w AutomatedBackups) Run(ctx context.Context, i due.Item) error {
 	})
 }
 
-// Make makes the automated backup of a table in one cluster.
+// Make makes backup b, which AutomatedBackup defined.
 func (w AutomatedBackups) Make(ctx context.Context, b *btapb.Backup) error {
 	s := w.Control
 	check := func(r Catalog, _ *btapb.Cluster, _ *btapb.Instance) error {

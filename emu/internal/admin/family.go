@@ -56,7 +56,8 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 	return shownTable(t), nil
 }
 
-// familyChange converts a modification of t that follows the changes before.
+// familyChange converts modification m of t, which follows the changes in before. An updated rule
+// may keep cells longer than the old one by at most relax.
 func (s *Control) familyChange(t *engine.Table, before []engine.FamilyChange, field string, m *btapb.ModifyColumnFamiliesRequest_Modification, relax time.Duration) (*engine.FamilyChange, error) {
 	switch k := m.GetMod().(type) {
 	case *btapb.ModifyColumnFamiliesRequest_Modification_Create:
@@ -95,7 +96,8 @@ func (s *Control) familyChange(t *engine.Table, before []engine.FamilyChange, fi
 	}
 }
 
-// familyAfter returns a family of t as it is after changes.
+// familyAfter returns the family of t with the given name as it is after changes, or an error
+// status if it does not exist then.
 func familyAfter(t *engine.Table, changes []engine.FamilyChange, name string) (*engine.Family, error) {
 	for _, c := range slices.Backward(changes) {
 		switch {
@@ -110,9 +112,9 @@ func familyAfter(t *engine.Table, changes []engine.FamilyChange, name string) (*
 	return FindFamily(t, name)
 }
 
-// familyUpdate converts an update of the family is. "If unset or empty, we
-// treat it as updating gc_rule" (Modification.update_mask): without a mask,
-// other fields are ignored. The new rule may keep cells longer by relax.
+// familyUpdate converts an update of a family, whose current definition is the parameter is. "If
+// unset or empty, we treat it as updating gc_rule" (Modification.update_mask): without a mask,
+// other fields are ignored. The new rule may keep cells longer than the old one by at most relax.
 func (s *Control) familyUpdate(is *engine.Family, field string, to *btapb.ColumnFamily, mask *fieldmaskpb.FieldMask, relax time.Duration) (*engine.FamilyChange, error) {
 	f := engine.Family{Name: is.Name, GC: is.GC, Aggregate: is.Aggregate, Meta: is.Meta}
 	paths := mask.GetPaths()

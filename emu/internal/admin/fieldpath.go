@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// copyField copies the field at path. It returns false if the path does not
-// exist.
+// copyField copies the field at path, which separates nested names by dots, from src to dst. It
+// clears the field in dst if src does not have it. It returns false if the path does not exist.
 func copyField(dst, src protoreflect.Message, path string) bool {
 	name, rest, nested := strings.Cut(path, ".")
 	field := dst.Descriptor().Fields().ByName(protoreflect.Name(name))

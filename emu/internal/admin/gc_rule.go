@@ -97,7 +97,7 @@ func toGCRules(rules []engine.GCRule) []*btapb.GcRule {
 // never is the collection age of cells that are never collected.
 const never = time.Duration(math.MaxInt64)
 
-// maxRelaxation is the longest time by which ignore_warnings may extend a rule:
+// maxRelaxation is the longest time by which ignore_warnings may extend a rule. Source:
 // Terraform, google_bigtable_gc_policy.ignore_warnings.
 const maxRelaxation = 90 * 24 * time.Hour
 
@@ -130,7 +130,7 @@ func checkRelaxed(family string, from, to engine.GCRule, most time.Duration) err
 	return nil
 }
 
-// countsOf appends the numbers of cells that a rule names. Between two of them,
+// countsOf appends the version counts in r, unsorted, to `to`. Between two consecutive counts,
 // the rule treats all cells of an age alike.
 func countsOf(r engine.GCRule, to []int) []int {
 	if r.Kind == engine.MaxVersions {

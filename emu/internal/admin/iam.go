@@ -78,7 +78,8 @@ func (s *Control) tablePolicy(r Catalog, name string) (err error) {
 	return err
 }
 
-// instancePolicy returns an error if the instance does not exist, or its logical or materialized view.
+// instancePolicy returns an error if name is not an existing instance, logical view or
+// materialized view.
 func instancePolicy(r Catalog, name string) error {
 	switch {
 	case resname.HasShape(name, "projects", "instances", "logicalViews"):
@@ -154,9 +155,9 @@ func checkPolicyVersion(field string, v int32) error {
 	return nil
 }
 
-// changePolicy applies a request to an old policy and returns the result with a
-// new etag. An etag in the request must match the old one. An update mask
-// restricts the change to its fields. Errors: statuses.
+// changePolicy applies a request to an old policy and returns the result with a new etag. An etag
+// in the request must match the old one. An update mask restricts the change to its fields.
+// Errors are statuses.
 func changePolicy(old *iampb.Policy, req *iampb.SetIamPolicyRequest, m limits.Mode) (*iampb.Policy, error) {
 	given := req.GetPolicy()
 	if len(given.GetEtag()) > 0 && !bytes.Equal(given.GetEtag(), old.GetEtag()) {

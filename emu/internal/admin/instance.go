@@ -59,8 +59,8 @@ func instance(r Catalog, name string) (*btapb.Instance, existence, error) {
 	return in.Message, how, nil
 }
 
-// storedInstance returns an implicit instance, or a recorded one as it is
-// stored.
+// storedInstance returns an implicit instance, or a recorded one as it is stored; NOT_FOUND for
+// an absent one.
 func storedInstance(r Catalog, name string) (*instancedef.StoredInstance, existence, error) {
 	in, how, err := instanceExists(r, name)
 	switch {
@@ -315,8 +315,8 @@ func (s instanceAdminService) PartialUpdateInstance(ctx context.Context, req *bt
 	return op, err
 }
 
-// updateInstance replaces the fields of an instance at paths. It calls done
-// inside the change, with the instance as of a time.
+// updateInstance copies the fields at paths from `from` to the instance that from names. It calls
+// done inside the change, with the instance in its state at time at.
 func (s *Control) updateInstance(ctx context.Context, from *btapb.Instance, at time.Time, paths []string, done func(*engine.CatalogTx, *btapb.Instance) error) (*btapb.Instance, error) {
 	if err := resname.CheckInstance("name", from.GetName()); err != nil {
 		return nil, err

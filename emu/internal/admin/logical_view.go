@@ -56,7 +56,7 @@ func (s instanceAdminService) CreateLogicalView(ctx context.Context, req *btapb.
 	})
 }
 
-// LogicalView returns the logical view of a name.
+// LogicalView returns the logical view with the given name.
 func LogicalView(r Catalog, name string) (*btapb.LogicalView, error) {
 	if !resname.HasShape(name, "projects", "instances", "logicalViews") {
 		return nil, refusal.BadName("name", name, "projects/PROJECT/instances/INSTANCE/logicalViews/VIEW")
@@ -94,7 +94,8 @@ func (s instanceAdminService) ListLogicalViews(ctx context.Context, req *btapb.L
 	return resp, err
 }
 
-// UpdateLogicalView changes the query and deletion_protection, as the mask says. Queries that were prepared
+// UpdateLogicalView changes the fields that the mask names: query and deletion_protection. An
+// empty mask selects the fields that are set, and "*" selects both. Queries that were prepared
 // with the old query expire.
 func (s instanceAdminService) UpdateLogicalView(ctx context.Context, req *btapb.UpdateLogicalViewRequest) (*longrunningpb.Operation, error) {
 	given := req.GetLogicalView()

@@ -24,7 +24,7 @@ type MaterializedViews interface {
 	// Create makes a view whose query Check has accepted, and Delete removes it.
 	Create(tx *engine.CatalogTx, name, query string) error
 	Delete(tx *engine.CatalogTx, name string) error
-	// Reading returns the views that read a table.
+	// Reading returns the names of the views that read a table.
 	Reading(r Catalog, table string) ([]string, error)
 	// CatchUp makes a view reflect the changes of its table; it fills a new view.
 	CatchUp(ctx context.Context, name string) error
@@ -32,7 +32,8 @@ type MaterializedViews interface {
 	Reset(ctx context.Context, instance string) error
 }
 
-// CreateMaterializedView creates a view and fills it. The operation is done once it is filled.
+// CreateMaterializedView creates a view and fills it, and deletes it if that fails. The operation
+// is done Control.Delay after the view was filled.
 func (s instanceAdminService) CreateMaterializedView(ctx context.Context, req *btapb.CreateMaterializedViewRequest) (*longrunningpb.Operation, error) {
 	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err
@@ -94,8 +95,9 @@ func (s instanceAdminService) CreateMaterializedView(ctx context.Context, req *b
 	})
 }
 
-// idInUse returns the kind and the name of the table or view of an instance that has an id, or "". They share
-// their ids.
+// idInUse returns the kind and the name of the table, logical view or materialized view with the
+// given id in an instance, or "" if the id is free. An id can be used only once among all three
+// kinds.
 func idInUse(r Catalog, instance, id string) (kind, name string, err error) {
 	name = resname.TablesOf(instance) + id
 	if _, err := r.Table(name); err == nil {
@@ -115,7 +117,7 @@ func idInUse(r Catalog, instance, id string) (kind, name string, err error) {
 	return "", "", nil
 }
 
-// materializedView returns the materialized view of a name.
+// materializedView returns the materialized view with the given name.
 func materializedView(r Catalog, name string) (*btapb.MaterializedView, error) {
 	if err := resname.CheckMaterializedView("name", name); err != nil {
 		return nil, err

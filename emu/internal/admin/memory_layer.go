@@ -120,8 +120,7 @@ func memoryLayerCluster(field, name string) (string, error) {
 	return cluster, nil
 }
 
-// checkMemoryLayer checks whether an update of a memory layer is possible.
-// Errors: statuses.
+// checkMemoryLayer checks the update mask, and that a memory layer is set. Errors are statuses.
 func checkMemoryLayer(req *btapb.UpdateMemoryLayerRequest) error {
 	for _, path := range req.GetUpdateMask().GetPaths() {
 		if path != "memory_config" {
@@ -134,9 +133,9 @@ func checkMemoryLayer(req *btapb.UpdateMemoryLayerRequest) error {
 	return nil
 }
 
-// enableMemoryLayer applies from to a stored layer, an empty message if it was
-// never set. A configuration turns the layer on at doneAt; without one, it is
-// turned off. A layer that is on stays on. It returns the end of the operation.
+// enableMemoryLayer applies from to a stored layer, whose message is empty if it was never set. A
+// configuration turns the layer on at doneAt; without one, it is turned off. A layer that is on
+// stays on. It returns the end of the operation.
 func enableMemoryLayer(stored *storedMemoryLayer, from *btapb.MemoryLayer, etag string, now, doneAt time.Time) time.Time {
 	m := stored.Message
 	switch {

@@ -211,11 +211,10 @@ func (s operationsService) CancelOperation(ctx context.Context, req *longrunning
 	return &emptypb.Empty{}, nil
 }
 
-// undo reverts the effect of a running operation, and reports whether that is
-// possible by the type of its metadata. doneAt distinguishes its result from a
-// later resource of the same name. For backups and tables, the comments of
-// their RPCs promise cancellation; that clusters are removed at once is an
-// assumption.
+// undo reverts the effect of a running operation if possible, and reports whether it did.
+// metadata and response are those of the operation. Its end, doneAt, distinguishes the created
+// resource from a later one of the same name. For backups and tables, the comments of their RPCs
+// promise cancellation; that clusters are removed at once is an assumption.
 func undo(tx *engine.CatalogTx, metadata proto.Message, response *anypb.Any, doneAt time.Time) (bool, error) {
 	m, err := response.UnmarshalNew()
 	if err != nil {

@@ -26,7 +26,8 @@ type Partitions struct {
 // All returns the partitions in key order.
 func (p *Partitions) All() []changes.Partition { return changes.Split(p.Splits) }
 
-// LoadPartitions returns the partitions of a table's change stream.
+// LoadPartitions returns the partitions of a table's change stream. Until the first split or
+// merge, they are those between the table's splits.
 func LoadPartitions(r Catalog, t *engine.Table) (*Partitions, error) {
 	initial := &Partitions{Since: t.Journal[engine.JournalStream].Since}
 	for _, s := range t.Splits {
@@ -52,8 +53,8 @@ func LoadPartitions(r Catalog, t *engine.Table) (*Partitions, error) {
 }
 
 // ChangePartitions replaces the splits of a table's change stream with the result of fn. fn
-// receives the position of key among the splits, and whether key is a split. It returns statuses,
-// and the errors of fn.
+// receives the position of key among the sorted splits, and whether key is a split; if not, the
+// position is that at which it belongs. It returns statuses, and the errors of fn.
 func (s *Control) ChangePartitions(ctx context.Context, table string, key []byte, fn func(splits [][]byte, at int, found bool) ([][]byte, error)) error {
 	if len(key) == 0 {
 		return refusal.Invalid("key", "must not be empty")

@@ -56,7 +56,7 @@ type Catalog interface {
 	Resources(prefix string) ([]engine.Resource, error)
 }
 
-// empty is the answer to a request that returns nothing.
+// empty returns err or, if err is nil, an empty response.
 func empty(err error) (*emptypb.Empty, error) {
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func loadOne(r Catalog, key string, m proto.Message) (bool, error) {
 	return true, unmarshalResource(key, raw, m)
 }
 
-// message is a mutable message of type M.
+// message constrains *M to be a proto.Message.
 type message[M any] interface {
 	*M
 	proto.Message
@@ -176,7 +176,7 @@ func messagesOf[P proto.Message](records []*pending.Record[P]) []P {
 	return out
 }
 
-// storeRecord writes a resource that reaches the state of m at a given time.
+// storeRecord writes a resource: m, in its final state, and the pending state until then.
 func storeRecord(tx *engine.CatalogTx, key string, m proto.Message, state pending.State) error {
 	raw, err := pending.Encode(m, state)
 	if err != nil {
@@ -202,8 +202,8 @@ func store(tx *engine.CatalogTx, key string, m proto.Message) error {
 	return tx.PutResource(key, raw)
 }
 
-// storeUnder writes m, a resource under a table, with a new etag. It records
-// the operation of that change, done at a time.
+// storeUnder writes m, a resource under an instance or a table, after it set *etag, a field of m,
+// to a new etag. It starts the operation of that change, which is done at doneAt.
 func (s *Control) storeUnder(
 	tx *engine.CatalogTx, kind string, m interface {
 		proto.Message
@@ -264,8 +264,7 @@ func count(tx *engine.CatalogTx, key string) (int64, error) {
 	return n, tx.PutResource(key, strconv.AppendInt(nil, n, 10))
 }
 
-// newEtag returns a unique etag, which no earlier content or resource of the
-// same name has.
+// newEtag returns an etag that no earlier call has returned for this store.
 func newEtag(tx *engine.CatalogTx) (string, error) {
 	n, err := count(tx, etagCount)
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, uint64(n))), err
@@ -280,9 +279,9 @@ func checkEtag(name, given, is string) error {
 	return nil
 }
 
-// removeAll deletes the policy of a resource and everything below the resource.
-// This covers all that UndeleteTable would restore with a table; of an
-// instance, it keeps the tables.
+// removeAll deletes the policy of a resource and everything below the resource. It keeps tables,
+// materialized views, backups, snapshots and operations. This covers all that UndeleteTable would
+// restore with a table.
 func removeAll(tx *engine.CatalogTx, name string) error {
 	for _, kind := range []string{kindCluster, kindMemoryLayer, kindAppProfile, kindLogicalView, KindAuthorizedView, kindSchemaBundle, KindPartitions, KindPolicy} {
 		under, err := tx.Resources(kind + name + "/")
@@ -298,8 +297,8 @@ func removeAll(tx *engine.CatalogTx, name string) error {
 	return errors.Join(remove(tx, KindPartitions+name), remove(tx, KindPolicy+name))
 }
 
-// maskPaths returns the paths of the mask in a request, which must have a mask.
-// A path may be below one of the allowed fields.
+// maskPaths returns the paths of a mask. It returns an error if the mask is empty, or names "*"
+// or a path that is neither an allowed field nor below one.
 func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error) {
 	if len(mask.GetPaths()) == 0 {
 		return nil, refusal.Invalid("update_mask", "A non-empty 'update_mask' must be specified")
@@ -330,8 +329,8 @@ func applyMask(dst, src proto.Message, paths []string) error {
 	return nil
 }
 
-// KeepRecords makes the tables of an instance record their changes for replication, or stops the
-// recording.
+// KeepRecords makes the tables whose names begin with a prefix record their changes for
+// replication, and retain the records for keep; 0 stops the recording.
 func (s *Control) KeepRecords(ctx context.Context, tables string, keep time.Duration) error {
 	return s.change(ctx, func(tx *engine.CatalogTx) error {
 		for _, t := range tx.Tables(tables) {
@@ -353,8 +352,8 @@ type Resource struct {
 	Message proto.Message
 }
 
-// Resources returns the created resources of every kind in the API, by kind and name. It omits
-// resources of deleted tables.
+// Resources returns the created resources, grouped by kind and sorted by name. It omits tables,
+// operations, and resources of deleted tables.
 func (s *Control) Resources() ([]Resource, error) {
 	now := s.now()
 	var out []Resource

@@ -20,8 +20,8 @@ import (
 type tableCopy struct {
 	parent, id, from string
 	check            func(Catalog) error // runs before the change that adds the table, and in it
-	// settle adapts the saved table, and returns its other settings. It may run
-	// more than once.
+	// settle adapts the new table, which has the saved schema, and returns its settings. The time
+	// is that at which the table becomes ready. settle may run more than once.
 	settle func(*engine.Table, time.Time) *settings
 	// record records the operation, done at doneAt.
 	record func(tx *engine.CatalogTx, t *btapb.Table, began, doneAt *timestamppb.Timestamp) (*longrunningpb.Operation, error)
@@ -126,8 +126,8 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 	return s.makeCopy(ctx, n)
 }
 
-// optimizes reports whether a table restored from b is optimized afterwards:
-// from a standard backup, onto SSDs.
+// optimizes reports whether a table restored from b into an instance is optimized afterwards: if
+// b is a standard backup, and a cluster of the instance has SSD storage.
 func optimizes(r Catalog, instance string, b *btapb.Backup) (bool, error) {
 	clusters, err := ClustersOf(r, instance)
 	onSSD := func(c *btapb.Cluster) bool { return c.GetDefaultStorageType() == btapb.StorageType_SSD }

@@ -60,7 +60,7 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 	})
 }
 
-// checkBundle checks the content of a bundle. The schema is nil for Avro.
+// checkBundle checks the content of a bundle, and returns its protobuf schema; nil for Avro.
 func (s *Control) checkBundle(b *btapb.SchemaBundle) (*bundle.Schema, error) {
 	const field = "schema_bundle"
 	if err := s.Limits.Check(proto.Size(b), limits.MaxSchemaBundleBytes, field, "bytes"); err != nil {
@@ -179,8 +179,8 @@ func (s tableAdminService) DeleteSchemaBundle(ctx context.Context, req *btapb.De
 	}))
 }
 
-// findSchemaBundle returns the bundle that a field names. The bundles of a
-// deleted table are not found until UndeleteTable.
+// findSchemaBundle returns the bundle with the given name; errors name the request field. The
+// bundles of a deleted table are not found until UndeleteTable.
 func findSchemaBundle(r Catalog, field, name string) (*btapb.SchemaBundle, error) {
 	if err := resname.CheckSchemaBundle(field, name); err != nil {
 		return nil, err

@@ -162,8 +162,8 @@ func settleTable(t *settings, hasFamily func(string) bool, was AutomatedPlan, no
 	return nil
 }
 
-// checkTierStorage rejects a tier beside SSDs if a cluster has no SSDs. The
-// status code is an assumption.
+// checkTierStorage rejects a tiered storage configuration, unless it is nil, if a cluster has HDD
+// storage. The status code is an assumption.
 func checkTierStorage(c *btapb.TieredStorageConfig, clusters []*btapb.Cluster) error {
 	for _, in := range clusters {
 		if c != nil && in.GetDefaultStorageType() == btapb.StorageType_HDD {
@@ -173,7 +173,7 @@ func checkTierStorage(c *btapb.TieredStorageConfig, clusters []*btapb.Cluster) e
 	return nil
 }
 
-// settleBackupPolicy checks Table.automated_backup_policy.
+// settleBackupPolicy checks Table.automated_backup_policy, and sets the default frequency.
 func settleBackupPolicy(p *btapb.Table_AutomatedBackupPolicy) error {
 	const field = "table.automated_backup_policy"
 	if p.GetDisabled() {
@@ -202,7 +202,7 @@ func settleBackupPolicy(p *btapb.Table_AutomatedBackupPolicy) error {
 	return checkPeriod(field+".keep_hot_duration", p.GetKeepHotDuration(), minAutomatedBackupHot, most)
 }
 
-// checkPeriod rejects a duration outside [least, most].
+// checkPeriod rejects a missing duration and one outside [least, most].
 func checkPeriod(field string, d *durationpb.Duration, least, most time.Duration) error {
 	if !d.IsValid() {
 		return refusal.Invalid(field, "must be a duration from %v to %v", least, most)

@@ -21,7 +21,7 @@ import (
 // snapshot is a resource and an engine.Backup of its name. It expires at its
 // delete_time.
 
-// findSnapshot returns the snapshot that a field names.
+// findSnapshot returns the unexpired snapshot with the given name; errors name the request field.
 func (s *Control) findSnapshot(r Catalog, field, name string) (*btapb.Snapshot, error) {
 	if !resname.HasShape(name, "projects", "instances", "clusters", "snapshots") {
 		return nil, refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/snapshots/SNAPSHOT")

@@ -109,7 +109,7 @@ func (s *Control) checkTableCount(r Catalog, instance string) error {
 	return err
 }
 
-// initialSplits returns the split keys, sorted, without duplicates.
+// initialSplits checks the split keys, and returns them sorted and without duplicates.
 func (s *Control) initialSplits(splits []*btapb.CreateTableRequest_Split) ([][]byte, error) {
 	var keys [][]byte
 	for i, split := range splits {
@@ -122,7 +122,7 @@ func (s *Control) initialSplits(splits []*btapb.CreateTableRequest_Split) ([][]b
 	return slices.CompactFunc(keys, bytes.Equal), nil
 }
 
-// FindTable returns the table with the name in a request field.
+// FindTable returns the table with the given name; errors name the request field.
 func FindTable(r Catalog, field, name string) (*engine.Table, error) {
 	if err := resname.CheckTable(field, name); err != nil {
 		return nil, err
@@ -185,8 +185,8 @@ func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTables
 	return resp, nil
 }
 
-// responseView resolves the view of a request, one of names, which selects the fields to
-// return.
+// responseView returns v, the view that a request selects for its response, or unspecified if v
+// is 0. It returns an error if names does not contain v.
 func responseView[V ~int32](v, unspecified V, names map[int32]string) (V, error) {
 	if v == 0 {
 		return unspecified, nil
@@ -292,9 +292,9 @@ func checkBackupPlaces(r Catalog, name string, settings *btapb.Table) error {
 	return checkAutomatedPlaces(p, in, clusters)
 }
 
-// DeleteTable deletes a table with its rows and views. It returns an error if
-// the table or a view has deletion_protection. UndeleteTable can restore the
-// table for a while; see engine.Options.
+// DeleteTable deletes a table with its rows and authorized views. It returns an error if the
+// table or a view has deletion_protection, if the change stream is enabled, or if a materialized
+// view reads the table. UndeleteTable can restore the table for a while; see engine.Options.
 func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTableRequest) (*emptypb.Empty, error) {
 	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
 		t, err := FindTable(tx, "name", req.GetName())
@@ -346,8 +346,8 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 	})
 }
 
-// setStream makes the engine record the changes that a table's settings
-// require.
+// setStream makes the engine retain the changes of a table for the retention of its change
+// stream.
 func setStream(t *engine.Table) {
 	t.Journal[engine.JournalStream].Keep = settingsOf(t).GetChangeStreamConfig().GetRetentionPeriod().AsDuration()
 }

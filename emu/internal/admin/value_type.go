@@ -12,9 +12,9 @@ import (
 // The rest of a family's type, such as the input type, is stored in the
 // family's Meta: a btapb.ColumnFamily with only a value_type.
 
-// setValueType validates the value type of a new family and stores it in f. It
-// is an aggregate, or unset for plain bytes. The rules are in the comments of
-// ColumnFamily.value_type and Type.Aggregate.
+// setValueType validates the value type of a new family and stores it in f. The type must be an
+// aggregate, or nil for plain bytes. The rules are in the comments of ColumnFamily.value_type and
+// Type.Aggregate.
 func setValueType(f *engine.Family, field string, vt *btapb.Type) error {
 	if vt == nil {
 		return nil
@@ -96,9 +96,9 @@ func checkSameAggregate(f *engine.Family, field string, asked *btapb.Type) error
 	return nil
 }
 
-// changeValueType sets or clears the value type of a family without an
-// aggregate type, where the type only describes the values. A family cannot
-// become or cease to be an aggregate; the official Go client's tests show both.
+// changeValueType changes the value type of family from, and stores it in to. For a family
+// without an aggregate type, it sets or clears the type, which only describes the values. An
+// aggregate type cannot be changed, added or removed; the official Go client's tests show both.
 func changeValueType(to, from *engine.Family, field string, asked *btapb.Type) error {
 	switch {
 	case from.Aggregate != engine.NoAggregate && asked.GetAggregateType() != nil:

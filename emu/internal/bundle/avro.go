@@ -28,7 +28,7 @@ func Avro(schema string) error {
 	return err
 }
 
-// avro is the state of the check of a document.
+// avro checks one schema document.
 type avro struct {
 	defined map[string]bool // full names
 }
@@ -61,7 +61,8 @@ func (a *avro) schema(s any, namespace string) (string, error) {
 	return "", fmt.Errorf("%v is not a type", s)
 }
 
-// reference checks the name of a primitive or defined type.
+// reference checks that name is a primitive type or was defined before, and returns its full
+// name.
 func (a *avro) reference(name, namespace string) (string, error) {
 	if slices.Contains(avroPrimitives, name) {
 		return name, nil
@@ -90,7 +91,8 @@ func (a *avro) union(members []any, namespace string) error {
 	return nil
 }
 
-// member checks the schema in a field of a type.
+// member checks the schema in the member `field` of the JSON object s. of names the object in
+// errors.
 func (a *avro) member(s map[string]any, field, of, namespace string) error {
 	inner, ok := s[field]
 	if !ok {
@@ -100,7 +102,7 @@ func (a *avro) member(s map[string]any, field, of, namespace string) error {
 	return err
 }
 
-// named checks the definition of a named type.
+// named checks the definition of a named type, and returns its full name.
 func (a *avro) named(kind string, s map[string]any, namespace string) (string, error) {
 	name, _ := s["name"].(string)
 	if given, ok := s["namespace"]; ok && !strings.Contains(name, ".") {

@@ -17,8 +17,7 @@ type regex struct {
 	// All matches begin with prefix. isLiteral: prefix is the only match.
 	prefix    []byte
 	isLiteral bool
-	// rest is the rest of a match after prefix, as far as no automaton is
-	// needed.
+	// rest describes the text that may follow prefix in a match.
 	rest rest
 	re   *binaryregexp.Regexp // for rest == restRegexp
 	// instructions is an upper bound for the size of the compiled program. Each
@@ -56,7 +55,8 @@ func compileRegex(pattern []byte) (*regex, error) {
 	return &regex{prefix: []byte(prefix), re: full, instructions: size}, nil
 }
 
-// compileBare compiles a pattern as it is, and returns it as the parser reads it.
+// compileBare compiles a pattern without anchors. src is the pattern in the syntax of the parser,
+// and size an upper bound of its instructions.
 func compileBare(pattern []byte) (re *binaryregexp.Regexp, src string, size int, err error) {
 	if len(pattern) > hardMaxRegexp {
 		return nil, "", 0, fmt.Errorf("the regular expression has %d bytes; at most %d can be compiled", len(pattern), hardMaxRegexp)
@@ -78,8 +78,9 @@ func compileBare(pattern []byte) (re *binaryregexp.Regexp, src string, size int,
 	return re, src, size, nil
 }
 
-// SearchRegex compiles an RE2 expression over bytes for searches in a text, where a filter's must
-// match its whole input. It also returns the expression in the syntax of package binaryregexp.
+// SearchRegex compiles an RE2 expression over bytes for searches in a text; the expressions of
+// filters must match their whole input instead. It also returns the expression in the syntax of
+// package binaryregexp.
 func SearchRegex(pattern []byte) (re *binaryregexp.Regexp, src string, err error) {
 	re, src, _, err = compileBare(pattern)
 	return re, src, err

@@ -139,7 +139,8 @@ func (r *Rows) Count(resp *btpb.ReadRowsResponse) (rows, bytes int) {
 	return rows, bytes
 }
 
-// End counts a request that ended with err in the table t, which may be nil.
+// End counts a finished request and the last row that was sent in the table t. err is the result
+// of the request. If t is nil, nothing is counted.
 func (r *Rows) End(t *heat.Table, req *btpb.ReadRowsRequest, err error) {
 	if t == nil {
 		return
@@ -169,7 +170,7 @@ func (s *Scan) Begin(t *heat.Table, first []byte) {
 	t.Add(first, heat.Counts{Reads: 1})
 }
 
-// Row counts the row before, and begins another.
+// Row counts the previous row, and begins the row with the given key.
 func (s *Scan) Row(key []byte) {
 	s.End()
 	s.key, s.bytes = append(s.key[:0], key...), len(key)

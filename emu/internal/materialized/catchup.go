@@ -18,21 +18,23 @@ const (
 	// batchRows and batchBytes bound the source rows and the outputs that are held in memory.
 	batchRows  = 256
 	batchBytes = 4 << 20
-	// stopped is how much later than the clock a record may seem to be committed.
+	// stopped is the time by which commit times may be ahead of a stopped clock.
 	stopped = 5 * time.Millisecond
 )
 
-// state has the knowledge of a process about a view.
+// state describes which changes this process has applied to a view.
 type state struct {
-	// seen and restores are the last number of the journal and the restores of the store up to which
-	// everything was applied, if whole is set.
+	// If whole is set, all changes up to the journal number seen were applied, and the store had
+	// been restored `restores` times then.
 	seen, restores uint64
 	whole          bool
 	// trusted: the rows follow from the index, since this process has applied every change that it began.
 	trusted bool
 }
 
-// catchUp applies the changes that are older than lag.
+// catchUp applies the changes of the source table that are older than lag. If the journal does
+// not suffice, it fills the view again. With the lag Manual, it only fills a view that has no
+// rows yet.
 func (v *Views) catchUp(ctx context.Context, name string, lag time.Duration) error {
 	x, d, err := v.find(name)
 	if err != nil {
@@ -148,7 +150,8 @@ func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Dura
 	return whole, errors.Join(r.Err(), flush())
 }
 
-// applyRows computes changed rows of the source table again.
+// applyRows computes the outputs of the changed source rows with the given keys again, from their
+// current state, and applies them.
 func (v *Views) applyRows(ctx context.Context, x *view, d *Definition, t *engine.Table, rows map[string]bool) error {
 	keys := make([]string, 0, len(rows))
 	for key := range rows {
@@ -228,7 +231,7 @@ func (v *Views) checkPosition(table string, number uint64) error {
 	return err
 }
 
-// empty removes all rows of a view.
+// empty removes all rows of a view, its index and its position.
 func (v *Views) empty(ctx context.Context, x *view) error {
 	return errors.Join(
 		v.setPosition(ctx, x, position{}),
@@ -236,7 +239,9 @@ func (v *Views) empty(ctx context.Context, x *view) error {
 	)
 }
 
-// fillChunk adds the rows of the source table from a key on to a batch, up to a number of rows.
+// fillChunk adds source rows to a batch, at most batchRows, beginning at the key `from`, and
+// applies the batch. next is the key at which the next chunk begins, and more reports whether it
+// may have rows.
 func (v *Views) fillChunk(ctx context.Context, source string, from []byte, b *batch) (next []byte, more bool, err error) {
 	in, err := v.o.DB.Scan(ctx, source, engine.ScanOptions{Spans: []engine.Span{{Start: from}}})
 	if err != nil {

@@ -33,7 +33,7 @@ type Definition struct {
 	keys []int
 
 	group *plan.Query  // computes rows of the view from outputs; nil without GROUP BY
-	parts []value.Type // of an output
+	parts []value.Type // types of the values of an output
 }
 
 // outColumn is a column of the view.
@@ -43,7 +43,7 @@ type outColumn struct {
 	stamp bool // it is the timestamp of the cells
 }
 
-// Columns returns the view as SQL shows it.
+// Columns returns the columns of the view, as queries see them.
 func (d *Definition) Columns() *analysis.Table {
 	t := &analysis.Table{Key: d.Key, Families: d.Families, View: []analysis.ViewColumn{}}
 	for _, c := range d.columns {
@@ -78,13 +78,15 @@ func Define(query string, table func(id string) (*analysis.Table, bool)) (*Defin
 	return d, nil
 }
 
-// onlyTables is a catalog without views: a view of views is refused as the service does.
+// onlyTables is a catalog without views: like the service, it does not let a materialized view
+// read other views.
 type onlyTables func(id string) (*analysis.Table, bool)
 
 func (t onlyTables) Table(id string) (*analysis.Table, bool) { return t(id) }
 func (t onlyTables) View(string) (string, bool)              { return "", false }
 
-// keyed finds the columns of the row key.
+// keyed sets the columns of d and its row key, which consists of the columns by which the query
+// groups or sorts.
 func (d *Definition) keyed(q *plan.Query, s *shape) error {
 	var by []int // slots of the shape's operator
 	clause := "GROUP BY"
@@ -229,7 +231,7 @@ func cellName(column string) (family, qualifier string) {
 	return defaultFamily, column
 }
 
-// split makes the plans of a source row and of a row of the view from that of the query.
+// split makes the plans d.row and d.group from the plan of the query, which it changes.
 func (d *Definition) split(q *plan.Query, s *shape) {
 	if s.sort != nil {
 		d.row = &plan.Query{Columns: q.Columns, Root: replaced(q.Root, s.sort, s.sort.Input)}

@@ -32,7 +32,7 @@ type entry struct {
 	parts []byte            // with GROUP BY: the encoded outputs
 }
 
-// size returns about the memory of an entry.
+// size estimates the memory of an entry, in bytes.
 func (e *entry) size() int {
 	n := len(e.key) + len(e.parts)
 	for _, m := range e.cells {
@@ -41,8 +41,8 @@ func (e *entry) size() int {
 	return n
 }
 
-// run runs a plan, and calls yield with each row, which is valid during the call. ok is false if the
-// evaluation fails: the rows that it reads are left out then.
+// run runs a plan, and calls yield with each row, which is valid during the call. ok is false if
+// the evaluation fails; the view then omits the rows that the plan reads.
 func run(ctx context.Context, q *plan.Query, o execution.Options, yield func(row []value.Value) error) (ok bool, err error) {
 	o.Functions, o.Memory = &function.Context{}, rowMemory
 	rows, err := execution.Run(ctx, q, o)
@@ -88,7 +88,8 @@ func (t rowTable) Scan(context.Context, string, filter.RowSet, bool) (execution.
 	return &oneRow{Source: t.row}, nil
 }
 
-// entries evaluates the current row of a scan of the source table.
+// entries returns the entries of the current row of a scan of the source table; nil if the view
+// omits the row.
 func (d *Definition) entries(ctx context.Context, src execution.Source) ([]entry, error) {
 	var out []entry
 	at := map[string]int{} // index in out by key
@@ -166,7 +167,7 @@ func (d *Definition) appendCells(muts []engine.Mutation, row []value.Value) []en
 	return muts
 }
 
-// cellBytes returns the content of the cell of a value that is not NULL, in memory of its own.
+// cellBytes encodes a value that is not NULL as the content of a cell, in new memory.
 func cellBytes(v value.Value) []byte {
 	switch v.Kind() { //nolint:exhaustive // the others are texts
 	case value.KindBool:

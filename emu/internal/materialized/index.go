@@ -29,8 +29,8 @@ const (
 
 var positionRow = []byte{'p'}
 
-// contributionKey returns the key of the outputs of a source row for a row of the view; without a source row,
-// what the keys of all of them begin with.
+// contributionKey returns the key of the outputs of a source row for a row of the view; without a
+// source row, the common prefix of these keys.
 func contributionKey(viewKey, source []byte) []byte {
 	key := append([]byte{contributions}, bytes.ReplaceAll(viewKey, []byte{0}, []byte{0, 0xff})...)
 	return append(append(key, 0, 1), source...)
@@ -74,7 +74,8 @@ type sourceRow struct {
 	old     [][]byte // the rows of the view that it was in
 }
 
-// add adds a source row; nil entries are those of a row that was deleted or is left out.
+// add adds a source row, and flushes a full batch. entries is nil for a row that was deleted, or
+// that the query leaves out.
 func (b *batch) add(ctx context.Context, key []byte, entries []entry) error {
 	slices.SortFunc(entries, func(x, y entry) int { return bytes.Compare(x.key, y.key) })
 	b.rows = append(b.rows, sourceRow{key: key, entries: entries})
@@ -105,7 +106,8 @@ func (b *batch) flush(ctx context.Context) error {
 	return err
 }
 
-// noted is the row of a source row in the index.
+// noted returns the source rows that keep selects, and in rows the keys of their rows in the
+// index.
 func (b *batch) noted(keep func(*sourceRow) bool) (rows [][]byte, of []*sourceRow) {
 	for i := range b.rows {
 		if r := &b.rows[i]; keep(r) {
@@ -146,7 +148,7 @@ func (r *sourceRow) left(key []byte) bool {
 	return !found
 }
 
-// forget notes only the rows of the view that the source rows are in.
+// forget removes the rows of the view that source rows have left from the index.
 func (b *batch) forget(ctx context.Context) error {
 	rows, of := b.noted(func(r *sourceRow) bool { return slices.ContainsFunc(r.old, r.left) })
 	return errors.Join(b.v.o.DB.UpdateRows(ctx, indexOf(b.x.name), rows, func(i int, tx *engine.RowTx) error {
@@ -249,8 +251,8 @@ func (b *batch) contribute(ctx context.Context) error {
 	return nil
 }
 
-// regroup computes the rows of the view from the contributions in a span. The rows in gone are deleted if they
-// have none.
+// regroup computes the rows of the view from the contributions in a span. gone is empty, or has
+// the only row of the view in the span, which is deleted if it has no contributions.
 func (v *Views) regroup(ctx context.Context, x *view, d *Definition, span engine.Span, gone ...[]byte) error {
 	scan, err := v.o.DB.Scan(ctx, indexOf(x.name), engine.ScanOptions{Spans: []engine.Span{span}})
 	if err != nil {
@@ -289,7 +291,8 @@ func (v *Views) regroup(ctx context.Context, x *view, d *Definition, span engine
 	return errors.Join(in.err, scan.Err(), ctx.Err(), v.write(ctx, x, keys, cells))
 }
 
-// contributed has the outputs for one row of the view after the other, as rows of an execution.
+// contributed iterates over the contributions in a scan: next moves to the next row of the view,
+// and Next returns its outputs as rows of an execution.
 type contributed struct {
 	scan  *engine.Scan
 	d     *Definition

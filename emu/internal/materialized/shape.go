@@ -9,7 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/syntax"
 )
 
-// shape is the operator that gives a view its keys: exactly one of a GROUP BY and an ORDER BY.
+// shape is the operator that determines the keys of a view's rows, a GROUP BY or an ORDER BY:
+// exactly one field is set.
 type shape struct {
 	group *plan.Aggregate
 	sort  *plan.Sort
@@ -22,7 +23,7 @@ func (s *shape) operator() plan.Operator {
 	return s.group
 }
 
-// checkSyntax refuses constructs that the plan does not show.
+// checkSyntax rejects constructs that the plan does not show.
 func checkSyntax(query string) error {
 	stmt, err := syntax.Parse(query)
 	if err != nil {
@@ -50,7 +51,8 @@ func checkSyntax(query string) error {
 	return err
 }
 
-// checkCall refuses functions whose result depends on more than the values of their arguments.
+// checkCall rejects calls with OVER, DISTINCT or other clauses, and functions whose result
+// depends on more than the values of their arguments.
 func checkCall(c *syntax.Call) error {
 	name := strings.ToLower(c.Path[len(c.Path)-1].Text)
 	f, ok := function.Lookup(name)
@@ -69,7 +71,8 @@ func checkCall(c *syntax.Call) error {
 	return nil
 }
 
-// shapeOf checks the operators of a query.
+// shapeOf returns the shape of a query, or an error status if a materialized view cannot have its
+// operators.
 func shapeOf(q *plan.Query) (*shape, error) {
 	var groups []*plan.Aggregate
 	var sorts []*plan.Sort
@@ -132,7 +135,8 @@ func shapeOf(q *plan.Query) (*shape, error) {
 // manyClauses is the text of the service for queries that it cannot use. Seen: better-bttest.
 const manyClauses = "This query is not valid. Please ensure that all parts of the query are valid, as per the requirements listed at https://cloud.google.com/bigtable/docs/reference/sql/googlesql-reference-overview. In particular, the query must not use multiple GROUP BY or ORDER BY clauses."
 
-// below returns the operator below op and its slot that is slot n of op, or nil if no slot is.
+// below returns the input of op, and the number of the input's slot that op passes on as its slot
+// n. It returns nil if op computes slot n, or is a leaf.
 func below(op plan.Operator, n int) (plan.Operator, int) {
 	switch op := op.(type) {
 	case *plan.Project:
@@ -159,7 +163,8 @@ func below(op plan.Operator, n int) (plan.Operator, int) {
 	return nil, 0
 }
 
-// slotBelow returns the slot of an operator that is column n of root, or a negative number.
+// slotBelow returns the number of the slot of operator at that root passes on as its slot n, or a
+// negative number if root does not.
 func slotBelow(root plan.Operator, n int, at plan.Operator) int {
 	for op := root; op != nil; op, n = below(op, n) {
 		if op == at {
@@ -169,7 +174,8 @@ func slotBelow(root plan.Operator, n int, at plan.Operator) int {
 	return -1
 }
 
-// sourceOf returns the column of the scan that is slot n of an operator, or nil.
+// sourceOf returns the column of a scan that op passes on as its slot n, or nil if op computes
+// the slot.
 func sourceOf(op plan.Operator, n int) *plan.ScanColumn {
 	for op != nil {
 		if scan, ok := op.(*plan.Scan); ok {
@@ -183,7 +189,8 @@ func sourceOf(op plan.Operator, n int) *plan.ScanColumn {
 	return nil
 }
 
-// replaced returns the operators from root with another one in the place of old.
+// replaced replaces the operator old, which is root or below it under projections and filters, by
+// with. It returns the new root.
 func replaced(root, old, with plan.Operator) plan.Operator {
 	if root == old {
 		return with

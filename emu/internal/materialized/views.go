@@ -55,7 +55,8 @@ func New(o Options) *Views { return &Views{o: o, open: map[string]*view{}} }
 // kindStored is the kind of the resource with a stored definition.
 const kindStored = "materializedViewSource/"
 
-// stored is the stored form of a definition, in JSON: the query, and what it found when the view was created.
+// stored is the stored form of a definition, in JSON: the query, and the schema of its source
+// table when the view was created.
 type stored struct {
 	Query    string         `json:"query"`
 	Table    string         `json:"table"` // the id of the source table
@@ -72,7 +73,7 @@ type storedFamily struct {
 func rowsOf(name string) string  { return engine.InternalTables + name }
 func indexOf(name string) string { return engine.InternalTables + name + "/index" }
 
-// viewsOf returns what the names of the views of an instance begin with.
+// viewsOf returns the common prefix of the names of the views of an instance.
 func viewsOf(instance string) string { return instance + "/materializedViews/" }
 
 // TableOf returns a table as SQL sees it.
@@ -166,10 +167,10 @@ func (v *Views) Create(tx *engine.CatalogTx, name, query string) error {
 	return errors.Join(err, tx.PutResource(kindStored+name, raw))
 }
 
-// keep returns how long changes are recorded.
+// keep returns the time for which recorded changes are retained.
 func (v *Views) keep() time.Duration { return max(v.o.Lag, 0) + spare }
 
-// record makes a table record its changes long enough.
+// record makes a table record its changes, and retain them for at least v.keep().
 func (v *Views) record(tx *engine.CatalogTx, table string) error {
 	_, err := tx.UpdateTable(table, func(t *engine.Table) error {
 		term := &t.Journal[engine.JournalViews]
@@ -221,7 +222,7 @@ func (v *Views) Reading(r admin.Catalog, table string) ([]string, error) {
 	return out, nil
 }
 
-// load reads a stored definition.
+// load reads the stored definition of a view, and returns it decoded and encoded.
 func load(r admin.Catalog, name string) (*stored, []byte, error) {
 	raw, err := r.Resource(kindStored + name)
 	if errors.Is(err, engine.ErrResourceNotFound) {
@@ -234,7 +235,7 @@ func load(r admin.Catalog, name string) (*stored, []byte, error) {
 	return s, raw, err
 }
 
-// view is a view that was used.
+// view is the state in memory of a view that this process has used.
 type view struct {
 	name string
 	// lock is held by the goroutine that changes the rows: the holder has sent to it.
@@ -282,7 +283,7 @@ func (v *Views) find(name string) (*view, *Definition, error) {
 	return x, x.def, nil
 }
 
-// Table returns a view as SQL shows it.
+// Table returns the columns of a view, as queries see them.
 func (v *Views) Table(name string) (*analysis.Table, error) {
 	x, d, err := v.find(name)
 	if err != nil {
@@ -305,7 +306,8 @@ func (v *Views) Rows(ctx context.Context, name string) (*engine.Table, error) {
 	return t, refusal.Of(err)
 }
 
-// Due implements due.Work: a view that no read lets catch up does so before its journal is trimmed.
+// Due implements due.Work. The work lets each view catch up before its journal is trimmed, even
+// if no request reads the view.
 func (v *Views) Due() ([]due.Item, error) {
 	if v.o.Lag == Manual {
 		return nil, nil
@@ -372,7 +374,8 @@ func (v *Views) each(ctx context.Context, lag time.Duration) error {
 	return err
 }
 
-// Reset makes the views of an instance fill again, after a change of rows that no journal has.
+// Reset makes the views of an instance fill again, after a change of rows that no journal
+// records.
 func (v *Views) Reset(ctx context.Context, instance string) error {
 	names, err := v.all(instance)
 	for _, name := range names {
@@ -389,7 +392,8 @@ func (v *Views) Reset(ctx context.Context, instance string) error {
 	return err
 }
 
-// acquire takes the lock, which the caller returns by receiving from it.
+// acquire takes the lock, unless ctx ends first. The caller releases the lock by receiving from
+// it.
 func (x *view) acquire(ctx context.Context) error {
 	select {
 	case x.lock <- struct{}{}:

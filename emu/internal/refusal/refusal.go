@@ -320,9 +320,9 @@ func InvalidPreparedQuery() error {
 	return New(codes.InvalidArgument, "Invalid prepared query. Please retry request with a valid prepared query")
 }
 
-// ExpiredQuery returns the status for a prepared query that is not valid any more. The text has one
-// sentence for each cause: its age, and a family that was dropped. Clients prepare the query again because
-// of the violation. Seen: better-bttest.
+// ExpiredQuery returns the status for a prepared query that is not valid any more. The text
+// repeats its sentence `causes` times: twice for a dropped family, once for other causes. Clients
+// prepare the query again because of the violation. Seen: better-bttest.
 func ExpiredQuery(causes int) error {
 	const text = "The prepared query has expired. Please re-issue the ExecuteQuery with a valid prepared query."
 	st := status.New(codes.FailedPrecondition, strings.Join(slices.Repeat([]string{text}, causes), " : "))
@@ -339,13 +339,14 @@ func ExpiredQuery(causes int) error {
 // the text: better-bttest has seen some, the others are ours.
 func InvalidView(text string) error { return New(codes.InvalidArgument, "%s", text) }
 
-// UnselectedKey returns the status for a materialized view without a column of its clause. Seen: better-bttest.
+// UnselectedKey returns the status for a materialized view that does not select a column of its
+// GROUP BY or ORDER BY. Seen: better-bttest.
 func UnselectedKey(clause string) error {
 	return New(codes.InvalidArgument, "every %s column must be selected in the final query", clause)
 }
 
-// NoSourceKey returns the status for a materialized view in an order without the key of its table. Seen:
-// better-bttest.
+// NoSourceKey returns the status for a materialized view whose ORDER BY does not contain the row
+// key of its table. Seen: better-bttest.
 func NoSourceKey() error {
 	return New(codes.InvalidArgument, "queries must select and order by the unmodified _key column from the source table")
 }

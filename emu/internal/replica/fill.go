@@ -22,9 +22,9 @@ type filling struct {
 	at     int64  // when it was filled, in microseconds
 }
 
-// Fill returns the note of a cluster that is added at a given time. The note names the cluster from
-// which the data is copied. This is the first by name of the other clusters that are up, in the
-// same region if possible.
+// Fill returns the encoded filling of a cluster that is added at a given time, or nil if others
+// is empty. others are the other clusters, sorted by name. The source is preferably a cluster
+// that is up, then one in the same region, then the first by name.
 func (c *Control) Fill(added *btapb.Cluster, others []*instancedef.StoredCluster, at time.Time) []byte {
 	if len(others) == 0 {
 		return nil
@@ -48,7 +48,7 @@ func (c *Control) Fill(added *btapb.Cluster, others []*instancedef.StoredCluster
 	return append(note, resname.Last(nearest.Message.GetName())...)
 }
 
-// fillings returns the initial data of added clusters by id.
+// fillings decodes the notes of added clusters, and returns their fillings by cluster id.
 func fillings(clusters []*instancedef.StoredCluster) map[string]filling {
 	var out map[string]filling
 	for _, c := range clusters {
@@ -75,7 +75,8 @@ func idsOf(clusters []*instancedef.StoredCluster) []string {
 	return ids
 }
 
-// fill is the initial data that the second cluster of a pair got from the first.
+// fill describes which records of the first cluster of a pair the second one had from the start:
+// those that the source of its initial data had seen.
 type fill struct {
 	filling
 	seen *link // from the first cluster to the source; nil: the first is the source
@@ -95,8 +96,8 @@ func (f *fill) has(number uint64, micros int64) bool {
 	return known && at <= f.at
 }
 
-// between returns the link of a pair of an instance's clusters, with the
-// initial data of the second one.
+// between returns the link of pair p. If began has a filling of cluster p.to, the link includes
+// it. began maps the ids of added clusters to their fillings.
 func (v *View) between(p pair, began map[string]filling) *link {
 	l := v.of(p)
 	f, ok := began[p.to]

@@ -58,7 +58,7 @@ func bind(t *engine.Table, muts []engine.Mutation) []mutation {
 	return out
 }
 
-// apply applies a mutation to cells.
+// apply applies a mutation to cs, which it may change, and returns the result.
 func (cs cells) apply(m *mutation) cells {
 	at := engine.Cell{Ordinal: m.ordinal, Qualifier: m.Qualifier, Timestamp: m.Timestamp}
 	switch m.Kind {
@@ -72,7 +72,7 @@ func (cs cells) apply(m *mutation) cells {
 		}
 		sum, err := engine.Accumulate(m.aggregate, state, &m.Mutation)
 		if err != nil {
-			return cs // a sketch of a type that its cluster had not seen
+			return cs // the sketch is not compatible with the state that this cluster sees
 		}
 		at.Value = sum
 		return cs.set(at)
@@ -146,7 +146,8 @@ func (r *record) onto(cs cells) cells {
 // errImage is returned for an invalid image.
 var errImage = errors.New("the stored image of a replicated row is damaged")
 
-// encodeImage returns the stored form of a row before the record with a number:
+// encodeImage returns the stored form of a row's image: its cells before the record with number
+// since:
 //
 //	number | cells: ordinal, qualifier, timestamp, value
 //
@@ -162,8 +163,8 @@ func encodeImage(since uint64, cs cells) []byte {
 	return b
 }
 
-// decodeImage is the inverse of encodeImage. It accepts any input, and shares
-// b.
+// decodeImage is the inverse of encodeImage. It returns an error for damaged input. The cells
+// share memory with b.
 func decodeImage(b []byte) (since uint64, cs cells, err error) {
 	number := func() uint64 {
 		n, size := binary.Uvarint(b)

@@ -219,8 +219,9 @@ func (r *Reader) Close() {
 	r.sources = nil
 }
 
-// Consistent reports whether all stored clusters of an instance see the commits to a table up to a
-// given time. It returns false if any cluster has failed or is being created.
+// Consistent reports whether all stored clusters of an instance see the commits to a table up to
+// and including the time until, in microseconds. It returns false if any cluster has failed or is
+// being created.
 func (v *View) Consistent(db *engine.DB, table string, clusters []*instancedef.StoredCluster, until int64, now time.Time) (bool, error) {
 	ids := idsOf(clusters)
 	for i, c := range clusters {

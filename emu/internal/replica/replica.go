@@ -265,9 +265,9 @@ func (i *Instance) DataBoostLag(d time.Duration) error {
 	return i.change(nil, func(v *View, _ moment) { v.boost = d })
 }
 
-// change applies fn to an instance after checking the clusters in named.
-// Commits before the call precede the change; writes that begin after its
-// return follow it.
+// change checks that the clusters in named exist and differ, and applies fn to a copy of the
+// instance's view. It calls fn twice, each time with a new copy, unless Options.Keep fails first.
+// Commits before the call precede the change; writes that begin after its return follow it.
 func (i *Instance) change(named []string, fn func(v *View, at moment)) error {
 	stored, err := i.c.o.Clusters(i.name)
 	if err != nil {
@@ -377,7 +377,7 @@ func (v *View) of(p pair) *link {
 // down reports whether a cluster of a pair has failed.
 func (v *View) down(p pair) bool { return v.Failed(p.from) || v.Failed(p.to) }
 
-// settle closes and opens links after clusters failed or recovered.
+// settle closes and opens links after a cluster failed or recovered.
 func (v *View) settle(at moment) {
 	for p, l := range v.links {
 		l.settle(v.down(p), at)
@@ -432,7 +432,7 @@ type link struct {
 	gaps   []gap  // in order
 	shut   *moment
 	paused bool
-	bases  []moment // in order: earlier commits had arrived by then
+	bases  []moment // in order: records up to the number of each had arrived at its time
 	fill   *fill    // nil: the cluster began with no data of the other
 }
 
@@ -533,7 +533,7 @@ func (l *link) sent(number uint64, micros int64) (at int64, known bool) {
 	return at, known
 }
 
-// clear returns a time, at most now, before which all commits had arrived.
+// clear returns a time, at most now: all records committed before it have arrived by now.
 func (l *link) clear(now int64) int64 {
 	out := l.clearSent(now)
 	switch f := l.fill; {

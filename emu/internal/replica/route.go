@@ -39,8 +39,8 @@ func Draw(seed uint64) func(n int) int {
 
 // Cluster returns the cluster that serves a request through a profile. clusters are the stored
 // clusters of the instance, sorted by name. row is the key of a single-row request, else nil. It
-// returns UNAVAILABLE if the profile's single cluster, or every cluster, is not up. A cluster is up
-// if it has not failed and is not CREATING.
+// returns nil if the profile's single cluster does not exist, and UNAVAILABLE if that cluster, or
+// every cluster, is not up. A cluster is up if it has not failed and is not CREATING.
 // https://cloud.google.com/bigtable/docs/routing
 func (r Routing) Cluster(p *btapb.AppProfile, clusters []*instancedef.StoredCluster, row []byte) (*instancedef.StoredCluster, error) {
 	if single := p.GetSingleClusterRouting(); single != nil {
@@ -81,8 +81,9 @@ func (r Routing) Cluster(p *btapb.AppProfile, clusters []*instancedef.StoredClus
 	return order[r.Draw(len(order))], nil
 }
 
-// Show sets the states of failed clusters in a table's cluster_states: "the replication state of
-// the table is unknown in this cluster", for example while a zone is unavailable.
+// Show sets the state of failed clusters to STATE_NOT_KNOWN, which becomes their state in a
+// table's cluster_states: "the replication state of the table is unknown in this cluster", for
+// example while a zone is unavailable.
 func (v *View) Show(clusters []*btapb.Cluster) {
 	for _, c := range clusters {
 		if v.Failed(resname.Last(c.GetName())) {
@@ -108,17 +109,18 @@ type At struct {
 // Check returns an error if the cluster has failed, according to the current View.
 func (a At) Check() error { return a.Control.View(a.Instance).Check(a.Cluster) }
 
-// unavailable returns the status of a cluster that is not up. Ours.
+// unavailable returns the error status for a cluster that is not up. Text: ours.
 func unavailable(cluster string) error {
 	return refusal.New(codes.Unavailable, "Cluster %s is unavailable.", cluster)
 }
 
-// noneUp returns the status if no cluster is up. Ours.
+// noneUp returns the error status for a profile that routes only to clusters that are not up.
+// Text: ours.
 func noneUp(p *btapb.AppProfile) error {
 	return refusal.New(codes.Unavailable, "None of the clusters to which app profile %s routes is available.", p.GetName())
 }
 
-// up reports whether a cluster answers requests.
+// up reports whether a cluster serves requests: it is not CREATING, and has not failed.
 func (r Routing) up(c *instancedef.StoredCluster) bool {
 	if !c.At.IsZero() && instancedef.Creating(c, r.Now()) {
 		return false

@@ -114,8 +114,9 @@ type rowState struct {
 	seen map[string]seen // by cluster
 }
 
-// seen is a cluster's last view of a row: the fold of some records, up to a
-// number.
+// seen caches the cells that a cluster last saw in a row: the image with the visible records
+// applied. count is their number, including those folded into the image; number is the highest
+// record number among them.
 type seen struct {
 	count  int
 	number uint64
@@ -227,9 +228,8 @@ func (x *table) refresh() error {
 	return nil
 }
 
-// joined processes added and removed clusters. An added cluster sees the
-// records that are visible everywhere, but none that an earlier cluster of its
-// name saw.
+// joined processes added and removed clusters. An added cluster begins with the records of each
+// origin that all previous clusters see, even if an earlier cluster of its name saw more.
 func (x *table) joined(clusters []*instancedef.StoredCluster) {
 	same := func(a, b *instancedef.StoredCluster) bool {
 		return a.Message.GetName() == b.Message.GetName() && bytes.Equal(a.Note, b.Note)
@@ -333,8 +333,8 @@ func (x *table) settled(rec *record) bool {
 	return true
 }
 
-// enqueue queues a record that is not visible everywhere, and reports whether
-// it did.
+// enqueue adds a record to the queue of its origin, unless the record is visible everywhere, and
+// reports whether it did.
 func (x *table) enqueue(rec *record) (pending bool) {
 	queue := x.queues[rec.origin]
 	if len(queue) == 0 {
@@ -357,8 +357,8 @@ func (x *table) enqueue(rec *record) (pending bool) {
 	return true
 }
 
-// add adds a record to its row and returns the new row. image must be set if the row does not have
-// one.
+// add adds a record to its row and returns the new row. image is used only if the row is not
+// pending yet, and must be set then.
 func (x *table) add(key []byte, rec *record, image *row) *row {
 	r, ok := x.rows.Get(&row{key: key})
 	if !ok {
@@ -378,8 +378,8 @@ func (x *table) add(key []byte, rec *record, image *row) *row {
 	return &next
 }
 
-// compact folds the leading records that are visible everywhere into the image
-// of a row, if they are many or old. It reports whether it did.
+// compact folds the leading records that are visible everywhere into the image of a row, if they
+// are many or old. It returns the new row and whether it did, else r.
 func (x *table) compact(r *row) (*row, bool) {
 	const much = 16
 	n := 0
@@ -402,7 +402,8 @@ func (x *table) compact(r *row) (*row, bool) {
 	return &next, true
 }
 
-// sight holds the cuts of the records that a cluster sees.
+// sight determines which records a cluster sees: of each other cluster, those with numbers below
+// the cut.
 type sight struct {
 	cluster string
 	cuts    map[string]uint64 // by origin
@@ -425,7 +426,8 @@ func (s sight) sees(rec *record) bool {
 	return !remote || rec.number < cut
 }
 
-// of returns the visible cells of a row, which are shared.
+// of returns the cells of a row that the cluster sees. Callers must not change them, because they
+// are cached.
 func (s sight) of(r *row) cells {
 	r.state.mu.Lock()
 	defer r.state.mu.Unlock()
@@ -527,7 +529,8 @@ func (x *table) load(t *engine.Table) error {
 	return nil
 }
 
-// recorded returns the records of rows since their images.
+// recorded reads the records of rows that follow their images from the journal. rows maps keys to
+// rows, and first is the lowest of their since numbers.
 func (x *table) recorded(t *engine.Table, rows map[string]*row, first uint64) (records []*record, err error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -622,7 +625,7 @@ func (r *Rows) Run(ctx context.Context, i due.Item) error {
 	return nil
 }
 
-// manyStale is the number of obsolete images from which writers remove them.
+// manyStale is the number of obsolete images that a table may have before a writer removes them.
 const manyStale = 256
 
 // sweep removes obsolete images.

@@ -103,7 +103,7 @@ func (s *scan) NextRow() bool {
 				return false
 			}
 		}
-		order := -1 // of the next pending row and the next stored row
+		order := -1 // of the next pending row, relative to the next stored row
 		switch {
 		case len(s.rows) == 0 && !s.ahead:
 			s.on, s.key = nil, nil

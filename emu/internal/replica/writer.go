@@ -9,9 +9,9 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Taken returns the context for changes of rows in a cluster. It makes the other clusters see the
-// changes after their lag. Only instances with configured replication need it. The cluster "" is
-// for changes that do not belong to a cluster.
+// Taken returns a context for changes of rows of t through the cluster that at identifies. With
+// configured replication, the changes are recorded, and the other clusters see them after their
+// lag. An empty at.Cluster means that the changes do not belong to a cluster.
 func (r *Rows) Taken(ctx context.Context, t *engine.Table, at At) (context.Context, error) {
 	x, err := r.table(t, at.Instance)
 	if err != nil || x == nil {
@@ -89,7 +89,7 @@ func (x *table) holds(rec *record) bool {
 	return false
 }
 
-// imageOf stores and returns a row as it is before a record.
+// imageOf stores the row of a record as it is before the record, and returns it.
 func imageOf(tx *engine.RowTx, in *engine.JournalRecord) (*row, error) {
 	r := &row{key: bytes.Clone(in.Row), since: in.Number, state: &rowState{}}
 	s := tx.Scan()
@@ -116,7 +116,8 @@ func (w *writer) Undone(key []byte, number uint64) {
 	}
 }
 
-// without removes records from a row.
+// without removes the records for which out returns true from a row. It forgets the row if no
+// pending record is left.
 func (x *table) without(r *row, out func(*record) bool) {
 	next := *r
 	next.state = &rowState{}
@@ -204,7 +205,8 @@ func (w *writer) Row(tx *engine.RowTx) engine.RowCells {
 	return newCursor(live(s.of(r), tx.Table(), tx.Now(), tx.EagerGC()), tx.Table())
 }
 
-// live returns the cells that reads see.
+// live returns the cells of cs that reads see: without those of deleted families and, with
+// eagerGC, without those that a garbage collection at now would remove. It does not change cs.
 func live(cs cells, t *engine.Table, now time.Time, eagerGC bool) cells {
 	gone := func(c engine.Cell) bool {
 		return !slices.ContainsFunc(t.Families, func(f engine.Family) bool { return f.Ordinal == c.Ordinal })

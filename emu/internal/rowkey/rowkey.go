@@ -140,8 +140,10 @@ func (f *Field) decode(part []byte) (v value.Value, ok bool) {
 	}
 }
 
-// Prefix returns what all keys begin with whose first fields have the values. The last field may be longer
-// unless there are further fields or closed is set. ok is false for values that no key has.
+// Prefix returns the common prefix of the keys that write their first fields with the given
+// values. In ordered code, a key that leaves out one of these fields as empty does not have the
+// prefix. If closed is set, values has all fields, and the prefix is a whole key. Otherwise, the
+// last field may be longer in ordered code. ok is false for values that no key has.
 func (s *Schema) Prefix(values []value.Value) (prefix []byte, closed, ok bool) {
 	for i, v := range values {
 		part, ok := s.Fields[i].encode(v)

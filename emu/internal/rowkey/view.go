@@ -21,7 +21,8 @@ func OfView(fields []Field, whole bool) *Schema {
 	return s
 }
 
-// Key returns the key of the values of all fields. ok is false for values that no key has.
+// Key encodes the values of all fields as a row key of a materialized view. ok is false if the
+// key would be empty.
 func (s *Schema) Key(values []value.Value) (key []byte, ok bool) {
 	if !s.nulls {
 		return bytes.Clone(values[0].Bytes()), len(values[0].Bytes()) > 0
@@ -40,7 +41,7 @@ func (s *Schema) Key(values []value.Value) (key []byte, ok bool) {
 	return key, true
 }
 
-// viewPart writes a part of a key that is not NULL.
+// viewPart encodes a part of a key that is not NULL.
 func viewPart(part []byte) []byte {
 	code := bytes.ReplaceAll(part, []byte{0}, []byte{0, 0xff})
 	if len(bytes.Trim(part, "\x00")) == 0 {

@@ -21,8 +21,8 @@ type cell struct {
 	set      btpb.Mutation_SetCell
 }
 
-// maxCells bounds the memory of cells, which takes a hundred times as much as
-// the smallest mutation on the wire. It exceeds the limit of a request.
+// maxCells bounds the memory of cells, which takes a hundred times as much as the smallest
+// mutation on the wire. It exceeds the maximum number of mutations in a request.
 const maxCells = 200_000
 
 // field is a field of a message, with its bytes or its number.

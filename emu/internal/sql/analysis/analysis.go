@@ -1,5 +1,6 @@
-// Package analysis turns the tree of a query into a plan: it finds tables and columns, chooses functions by
-// the types of their arguments, and refuses what GoogleSQL refuses, with its texts and positions.
+// Package analysis turns the tree of a query into a plan: it finds tables and columns, chooses
+// functions by the types of their arguments, and rejects invalid queries with the error texts and
+// positions of GoogleSQL.
 package analysis
 
 import (
@@ -15,9 +16,9 @@ import (
 
 // Catalog finds tables.
 type Catalog interface {
-	// Table returns a table by its id, which is compared with regard to case.
+	// Table returns a table or materialized view by its id, which is case-sensitive.
 	Table(id string) (*Table, bool)
-	// View returns the query of a view.
+	// View returns the query of a logical view by its id.
 	View(id string) (query string, ok bool)
 }
 
@@ -25,7 +26,8 @@ type Catalog interface {
 type Table struct {
 	Families []Family       // in the order of their names
 	Key      *rowkey.Schema // nil without a row key schema
-	// View are the columns of a materialized view, which SQL shows instead of the others.
+	// View holds the columns of a materialized view, which queries see instead of the key and the
+	// families. It is nil for a table.
 	View []ViewColumn
 	Rows uint32 // identifies the rows of the view
 }
@@ -34,10 +36,10 @@ type Table struct {
 type ViewColumn struct {
 	Name      string
 	Type      value.Type
-	Key       int    // the field; negative for others
+	Key       int    // index of the key field; negative for other columns
 	Family    string // of the cell, or the family
 	Qualifier string
-	// Decode makes the value from that of the cell; nil for a family.
+	// Decode converts the content of the cell; nil for a column that is not a cell.
 	Decode func(cell []byte) (value.Value, error)
 }
 
@@ -77,14 +79,15 @@ func (a *analyzer) statement() (relation, error) {
 	return a.query(stmt.Query, nil)
 }
 
-// view analyzes the query of a view, which sees no parameters.
+// view analyzes the query of a view, which sees no parameters, and records in the plan that it
+// uses the view.
 func (a *analyzer) view(id, query string) (relation, error) {
 	a.out.Views = append(a.out.Views, plan.ViewUse{View: id, Query: query})
 	inner := &analyzer{text: query, o: Options{Catalog: a.o.Catalog}, shared: a.shared}
 	return inner.statement()
 }
 
-// typeOrInt returns INT64 for the NULL without a type, as GoogleSQL does.
+// typeOrInt returns t or, if t is the unknown type of an untyped NULL, INT64, as GoogleSQL does.
 func typeOrInt(t value.Type) value.Type {
 	if t.IsUnknown() {
 		return value.Int64Type
@@ -92,7 +95,7 @@ func typeOrInt(t value.Type) value.Type {
 	return t
 }
 
-// analyzer analyzes one statement: the query, or that of a view in it.
+// analyzer analyzes one statement: the query, or the query of a view that it reads.
 type analyzer struct {
 	text string
 	o    Options
@@ -109,17 +112,19 @@ type shared struct {
 // maxQueryDepth bounds the nesting of queries, also through WITH.
 const maxQueryDepth = 50
 
-// fail returns an error with the position of an offset.
+// fail returns an InvalidArgument error with the position of an offset in the text.
 func (a *analyzer) fail(offset int, format string, args ...any) error {
 	return a.failed(offset, value.InvalidArgument(format, args...))
 }
 
-// refuse returns the error for a construct that is missing here.
+// refuse returns the error for an unsupported construct. what begins its text, and ends with a
+// verb: "GROUP BY ALL is".
 func (a *analyzer) refuse(offset int, what string) error {
 	return a.failed(offset, value.Unimplemented("%s not supported", what))
 }
 
-// failed adds the position of an offset to an error without one.
+// failed adds the position of an offset in the text to a *value.Error without a position. It
+// returns other errors unchanged.
 func (a *analyzer) failed(offset int, err error) error {
 	var e *value.Error
 	if errors.As(err, &e) && e.At == "" {
@@ -138,9 +143,10 @@ type relation struct {
 type column struct {
 	name string
 	expr plan.Expr // over the slots of the relation
-	// scan is the column of a scan that the expression is, else nil.
+	// scan is set if expr is a column of a scan, else nil.
 	scan *plan.ScanColumn
-	// written has the timestamps of a family of a scan, else nil.
+	// written is the column of timestamps if expr is a family of a scan without history, else
+	// nil.
 	written *column
 	// hidden columns are not in *.
 	hidden bool

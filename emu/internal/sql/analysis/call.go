@@ -61,7 +61,8 @@ func (a *analyzer) writeTimestamp(e *syntax.Call, s *scope) (typed, error) {
 	return a.subscript(e.Pos(), c.written, arg)
 }
 
-// subscript reads a key of a column of a scan: only that column if the key is the same for all rows.
+// subscript analyzes a subscript of c, a family of a scan or its timestamps. If the key is the
+// same for all rows, the scan reads only that qualifier.
 func (a *analyzer) subscript(at int, c *column, key typed) (typed, error) {
 	t, err := a.apply(at, "[]", []typed{{Expr: c.expr}, key})
 	call, ok := t.Expr.(*plan.Call)
@@ -75,7 +76,8 @@ func (a *analyzer) subscript(at int, c *column, key typed) (typed, error) {
 	return t, err
 }
 
-// callOf calls a function that is not an aggregate.
+// callOf analyzes the call of a function that is not an aggregate. safe is set for the prefix
+// SAFE.
 func (a *analyzer) callOf(at int, name string, operands []syntax.Expr, s *scope, safe bool) (typed, error) {
 	f, ok := function.Lookup(name)
 	if !ok {
@@ -92,7 +94,8 @@ func (a *analyzer) callOf(at int, name string, operands []syntax.Expr, s *scope,
 	return t, err
 }
 
-// arguments analyzes the arguments of a call. Lambdas and words such as MONTH are in others, too.
+// arguments analyzes the arguments of a call. others also has the lambdas and the words such as
+// MONTH, by their index in args; parts has the words.
 func (a *analyzer) arguments(operands []syntax.Expr, s *scope) (args []typed, others map[int]function.Arg, parts string, err error) {
 	others = map[int]function.Arg{}
 	for _, o := range operands {
@@ -140,7 +143,7 @@ var words = map[string]bool{
 	"YEAR": true, "DAYOFWEEK": true, "DAYOFYEAR": true, "ISOWEEK": true, "ISOYEAR": true, "DATE": true, "NFC": true, "NFD": true, "NFKC": true, "NFKD": true,
 }
 
-// word returns an argument that is a word, "" for another one.
+// word returns the text of an argument that is a word; "" for other arguments.
 func (a *analyzer) word(e syntax.Expr, s *scope) string {
 	switch e := e.(type) {
 	case *syntax.Path:

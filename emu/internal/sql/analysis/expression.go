@@ -31,8 +31,8 @@ func constant(of value.Type, v value.Value) typed {
 	return typed{&plan.Const{Of: of, Value: v}, function.Literal}
 }
 
-// alone returns the expression with a type also for NULL and [], as GoogleSQL chooses it where nothing else
-// does.
+// alone returns the expression. It makes an untyped NULL an INT64 and an untyped [] an
+// ARRAY<INT64>, as GoogleSQL does where the context does not determine the type.
 func (t typed) alone() plan.Expr {
 	switch t.origin { //nolint:exhaustive // the others have a type
 	case function.NullLiteral:
@@ -43,7 +43,8 @@ func (t typed) alone() plan.Expr {
 	return t.Expr
 }
 
-// coerce converts an expression to a type that it can be used as.
+// coerce returns t as an expression of type to, which t must be coercible to. It converts
+// literals at once, and adds a cast to other expressions.
 func (a *analyzer) coerce(t typed, to value.Type) (plan.Expr, error) {
 	from := t.Type()
 	switch {
@@ -138,8 +139,8 @@ func (a *analyzer) expr(e syntax.Expr, s *scope) (typed, error) {
 	}
 }
 
-// groupKey returns the slot of a group's key that computes an expression, or the expression itself if it is the
-// same for all rows.
+// groupKey returns the slot of the group key that is equal to e, or e itself if it is the same
+// for all rows. It returns false for other expressions.
 func (a *analyzer) groupKey(e syntax.Expr, s *scope) (typed, bool) {
 	if _, ok := e.(*syntax.Literal); ok {
 		return typed{}, false
@@ -157,7 +158,7 @@ func (a *analyzer) groupKey(e syntax.Expr, s *scope) (typed, bool) {
 	return t, plan.Constant(t.Expr)
 }
 
-// aliasOf returns the alias of a SELECT list that a path begins with.
+// aliasOf returns the alias of a SELECT list that a path begins with, or nil.
 func (s *scope) aliasOf(p *syntax.Path) *column {
 	for i := range s.aliases {
 		if same(s.aliases[i].name, p.Names[0].Text) {
@@ -226,7 +227,7 @@ func (a *analyzer) path(p *syntax.Path, s *scope) (typed, error) {
 // bare are the functions that need no parentheses.
 var bare = map[string]bool{"CURRENT_DATE": true, "CURRENT_TIMESTAMP": true}
 
-// groupedPath analyzes a path over groups: the begin of it must be a key.
+// groupedPath analyzes a path over groups: a proper prefix of the path must be a group key.
 func (a *analyzer) groupedPath(p *syntax.Path, s *scope) (typed, error) {
 	for n := len(p.Names) - 1; n > 0; n-- {
 		if t, ok := a.groupKey(&syntax.Path{Names: p.Names[:n]}, s); ok {
@@ -240,7 +241,8 @@ func (a *analyzer) groupedPath(p *syntax.Path, s *scope) (typed, error) {
 	return typed{}, a.fail(p.Pos(), "%s expression references column %s which is neither grouped nor aggregated", s.clause, p.Names[0].Text)
 }
 
-// index analyzes a subscript. One of a family with a qualifier that is the same for all rows reads one column.
+// index analyzes a subscript. If it selects from a family by a qualifier that is the same for all
+// rows, the scan reads only that column.
 func (a *analyzer) index(e *syntax.Index, s *scope) (typed, error) {
 	arg, err := a.expr(e.Arg, s)
 	if err != nil {
@@ -276,7 +278,8 @@ func (a *analyzer) apply(at int, name string, args []typed) (typed, error) {
 	return a.resolved(at, f, args, nil, "")
 }
 
-// resolved calls a function with arguments. lambdas and words are arguments without a type.
+// resolved returns a call of f, with the arguments coerced to its parameters. others has the
+// lambdas and words among the arguments, which have no type; see arguments.
 func (a *analyzer) resolved(at int, f *function.Function, args []typed, others map[int]function.Arg, parts string) (typed, error) {
 	given := make([]function.Arg, len(args))
 	for i, arg := range args {
@@ -318,7 +321,7 @@ func (a *analyzer) operator(at int, name string, operands []syntax.Expr, s *scop
 	return a.apply(at, name, args)
 }
 
-// not negates a condition.
+// not returns t, negated if negate is set, or err if it is not nil.
 func (a *analyzer) not(negate bool, at int, t typed, err error) (typed, error) {
 	if err != nil || !negate {
 		return t, err
@@ -359,7 +362,8 @@ func (a *analyzer) in(e *syntax.In, s *scope) (typed, error) {
 	return a.not(e.Not, e.At, t, err)
 }
 
-// test returns the position of IN or BETWEEN, after a NOT at the given position.
+// test returns the position of IN or BETWEEN: at or, if not is set, the one behind the NOT that
+// begins at that position.
 func (a *analyzer) test(at int, not bool) int {
 	if not {
 		at += len("NOT")
@@ -545,7 +549,7 @@ func (a *analyzer) array(e *syntax.Array, s *scope) (typed, error) {
 // maxTypeSize bounds the types of structs, which double with each STRUCT(x, x).
 const maxTypeSize = 10_000
 
-// size counts the types within a type, at most just beyond a limit.
+// size counts a type and the types within it. It stops once the count exceeds limit.
 func size(t value.Type, limit int) int {
 	n := 1
 	for _, f := range t.Fields() {

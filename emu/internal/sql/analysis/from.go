@@ -10,7 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 )
 
-// names are the entries of WITH clauses, the innermost last.
+// names is a list of the visible entries of WITH clauses, which begins with the innermost; nil is
+// empty.
 type names struct {
 	outer *names
 	name  string
@@ -26,7 +27,8 @@ func (n *names) find(name string) *names {
 	return nil
 }
 
-// from analyzes a FROM clause. s has the tables to the left.
+// from analyzes a table expression of a FROM clause. left and s are the operator and the scope of
+// the tables to its left. It returns the operator and the scope with the table added.
 func (a *analyzer) from(t syntax.Table, left plan.Operator, s *scope, with *names) (plan.Operator, *scope, error) {
 	switch t := t.(type) {
 	case *syntax.TableName:
@@ -66,7 +68,8 @@ func (a *analyzer) from(t syntax.Table, left plan.Operator, s *scope, with *name
 	}
 }
 
-// alone analyzes a table that must be the first one: tables are not joined.
+// alone analyzes a table that must be the first one of a FROM clause, because joins of tables are
+// not supported.
 func (a *analyzer) alone(at int, s *scope, analyze func() (plan.Operator, rangeVariable, error)) (plan.Operator, *scope, error) {
 	if len(s.tables) > 0 {
 		return nil, nil, a.failed(at, value.InvalidArgument("Joins of tables are not supported"))
@@ -94,7 +97,7 @@ func aliasText(n *syntax.Name) string {
 	return n.Text
 }
 
-// table analyzes the name of a table or of an entry of WITH.
+// table analyzes the name of a table, of a view, or of an entry of WITH.
 func (a *analyzer) table(t *syntax.TableName, with *names) (plan.Operator, rangeVariable, error) {
 	id := dotted(t.Path)
 	name := aliasText(t.Alias)
@@ -162,7 +165,7 @@ func (a *analyzer) table(t *syntax.TableName, with *names) (plan.Operator, range
 	return scan, variable, nil
 }
 
-// historyOf returns the type of the versions of a column.
+// historyOf returns the type of the history of a column whose values have type t.
 func historyOf(t value.Type) value.Type {
 	return value.ArrayOf(value.StructOf(value.Field{Name: "timestamp", Type: value.TimestampType}, value.Field{Name: "value", Type: t}))
 }
@@ -336,7 +339,7 @@ func widthOf(op plan.Operator) int {
 	}
 }
 
-// uses notes the families that the scans read.
+// uses records in the plan which families the scans read.
 func (a *analyzer) uses() {
 	for i, scan := range a.scans {
 		for _, c := range scan.Columns {

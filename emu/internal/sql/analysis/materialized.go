@@ -38,7 +38,8 @@ func (a *analyzer) materialized(id string, of *Table) (plan.Operator, []column) 
 	return scan, columns
 }
 
-// cellOf is the value of a cell in a map; NULL without the cell.
+// cellOf is an expression: the decoded cell with a qualifier in the map at a slot; NULL if the
+// map does not have it.
 type cellOf struct {
 	slot      int
 	qualifier value.Value

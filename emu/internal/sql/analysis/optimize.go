@@ -36,7 +36,8 @@ func optimize(op plan.Operator) plan.Operator {
 	return op
 }
 
-// inKeyOrder reports whether the input of a sort has its order, and turns the scan if it has the reverse one.
+// inKeyOrder reports whether a sort is unnecessary because its input has that order: the order of
+// row keys. For a descending sort, it reverses the scan below.
 func inKeyOrder(op *plan.Sort) bool {
 	slot, ok := op.Keys[0].Expr.(*plan.Slot)
 	if !ok {

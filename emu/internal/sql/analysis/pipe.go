@@ -48,8 +48,9 @@ func (p *piped) block(clause string) *block {
 	return &block{a: p.a, input: p.op, from: p.scope, list: clause}
 }
 
-// windowed returns block with calls with OVER, and the scope of its expressions. The windows of WINDOW are nil
-// for an operator without the clause.
+// windowed returns a block in which calls with OVER are allowed, and the scope of its
+// expressions. windows are those of the operator's WINDOW clause; nil without one. canName
+// reports whether calls may name a window.
 func (p *piped) windowed(clause string, windows []*syntax.NamedWindow, canName bool) (*block, *scope, error) {
 	w, err := p.a.windowing(windows)
 	b := p.block(clause)
@@ -60,7 +61,8 @@ func (p *piped) windowed(clause string, windows []*syntax.NamedWindow, canName b
 	return b, p.scope.in(clause).windowed(w, clause), err
 }
 
-// compute makes the input of a block the output, with the results of its calls with OVER behind.
+// compute makes the input of a block the output, followed by the results of the block's calls
+// with OVER.
 func (p *piped) compute(b *block) {
 	p.op = b.windowed()
 	s := *p.scope
@@ -68,7 +70,7 @@ func (p *piped) compute(b *block) {
 	p.scope = &s
 }
 
-// set makes a relation the output.
+// set makes a relation the output, as one table with the given name.
 func (p *piped) set(r relation, name string) {
 	p.op = r.op
 	p.scope = &scope{tables: []rangeVariable{{name: name, columns: r.columns}}, width: widthOf(r.op)}
@@ -159,7 +161,8 @@ func (p *piped) selected(sel *syntax.Select) error {
 	return nil
 }
 
-// recompute replaces the output by changed columns. The tables keep their names.
+// recompute replaces the output by changed columns. change returns the new expression of column
+// c, the i-th, or nil to drop it. The columns in more follow. The tables keep their names.
 func (p *piped) recompute(change func(i int, c *column) (plan.Expr, error), more []column) error {
 	project := &plan.Project{Input: p.op}
 	s := &scope{}
@@ -217,7 +220,7 @@ func (p *piped) extend(pipe *syntax.PipeExtend) error {
 	return p.recompute(func(_ int, c *column) (plan.Expr, error) { return c.use(), nil }, more)
 }
 
-// position returns the index of a column by its name.
+// position returns the index of the column with the given name. Errors name the clause.
 func (p *piped) position(name syntax.Name, clause string) (int, error) {
 	found := -1
 	for i, c := range p.columns() {
@@ -361,7 +364,7 @@ func (b *block) sortKeys(order []*syntax.OrderItem, s *scope) ([]plan.SortKey, e
 	return keys, nil
 }
 
-// sortKey returns the key of a direction.
+// sortKey returns the key that sorts by an expression in a direction.
 func sortKey(e plan.Expr, d syntax.Direction) plan.SortKey {
 	return plan.SortKey{Expr: e, Order: function.Order{Descending: d.Desc, NullsFirst: d.Nulls == syntax.NullsFirst, NullsLast: d.Nulls == syntax.NullsLast}}
 }

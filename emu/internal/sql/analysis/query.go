@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 )
 
-// query analyzes a query.
+// query analyzes a query. with has the entries of the WITH clauses around it.
 func (a *analyzer) query(q *syntax.Query, with *names) (relation, error) {
 	if a.depth++; a.depth > maxQueryDepth {
 		return relation{}, a.fail(q.Pos(), "Query is nested more than %d levels deep", maxQueryDepth)
@@ -97,10 +97,10 @@ type grouping struct {
 	before *scope         // of the rows that are grouped
 	keys   map[string]int // slot of each key, by its text
 	op     *plan.Aggregate
-	calls  map[string]int // slot of each call, by its text
+	calls  map[string]int // index of each aggregate, by the text of its call
 }
 
-// selected analyzes a SELECT with the ORDER BY behind it.
+// selected analyzes a SELECT and the ORDER BY that follows it, if any.
 func (a *analyzer) selected(sel *syntax.Select, order []*syntax.OrderItem, with *names) (relation, error) {
 	b := &block{a: a, input: plan.One{}, from: &scope{}, list: "SELECT without FROM clause"}
 	if sel.From != nil {
@@ -211,7 +211,8 @@ func (b *block) condition(e syntax.Expr, s *scope, clause string) (plan.Expr, er
 	return b.a.coerce(t, value.BoolType)
 }
 
-// windowed returns the input with the results of the calls with OVER.
+// windowed appends the results of the calls with OVER to the input, applies QUALIFY, and returns
+// the new input.
 func (b *block) windowed() plan.Operator {
 	if b.windows != nil {
 		b.input = b.windows.apply(b.input)
@@ -223,7 +224,7 @@ func (b *block) windowed() plan.Operator {
 	return b.input
 }
 
-// project computes the columns of the output.
+// project returns the relation with the columns of the output.
 func (b *block) project() relation {
 	op := &plan.Project{Input: b.windowed()}
 	r := relation{op: op}
@@ -234,7 +235,7 @@ func (b *block) project() relation {
 	return r
 }
 
-// distinct leaves one of equal rows.
+// distinct removes duplicate rows from the output.
 func (b *block) distinct() {
 	r := b.project()
 	op := &plan.Aggregate{Input: r.op}
@@ -532,7 +533,8 @@ func (b *block) ordered(order []*syntax.OrderItem, clause string) (relation, err
 	return r, nil
 }
 
-// orderKey analyzes an expression of ORDER BY: an ordinal, or an expression.
+// orderKey analyzes an expression of ORDER BY, or an ordinal, from 1 to visible, of an output
+// column.
 func (b *block) orderKey(e syntax.Expr, s *scope, visible int) (plan.Expr, error) {
 	t, err := b.a.expr(e, s)
 	c, ok := t.Expr.(*plan.Const)

@@ -20,7 +20,8 @@ type scope struct {
 	grouped *grouping
 	// windows collects the calls with OVER; nil where they are not allowed.
 	windows *windowing
-	// unnamed is the clause in which windows cannot be those of WINDOW, in error texts, or "".
+	// unnamed is the name, in error texts, of a clause in which calls cannot name a window of
+	// WINDOW; "" if they can.
 	unnamed string
 	// outer is the scope around the body of a lambda.
 	outer *scope
@@ -36,7 +37,7 @@ type rangeVariable struct {
 	value bool
 }
 
-// with returns a scope with a further table.
+// with returns a new scope with the tables of s and t, over rows of width slots.
 func (s *scope) with(t rangeVariable, width int) *scope {
 	return &scope{tables: append(append([]rangeVariable(nil), s.tables...), t), width: width}
 }
@@ -48,7 +49,8 @@ func (s *scope) in(clause string) *scope {
 	return &c
 }
 
-// windowed returns the scope with calls with OVER.
+// windowed returns the scope for expressions whose calls with OVER w collects; for unnamed, see
+// the field.
 func (s *scope) windowed(w *windowing, unnamed string) *scope {
 	c := *s
 	c.windows, c.unnamed = w, unnamed
@@ -57,7 +59,7 @@ func (s *scope) windowed(w *windowing, unnamed string) *scope {
 
 func same(a, b string) bool { return strings.EqualFold(a, b) }
 
-// has reports whether a column has a name.
+// has reports whether s or a scope around it has a column with the given name.
 func (s *scope) has(name string) bool {
 	for ; s != nil; s = s.outer {
 		if _, n := s.find(name); n > 0 {
@@ -67,7 +69,8 @@ func (s *scope) has(name string) bool {
 	return false
 }
 
-// find returns the column of a name, and how many columns have it, without the scopes around s.
+// find returns a column of s with the given name, and the number of such columns. Aliases hide
+// columns. It ignores the scopes around s.
 func (s *scope) find(name string) (c *column, n int) {
 	for i := range s.aliases {
 		if same(s.aliases[i].name, name) {
@@ -89,7 +92,8 @@ func (s *scope) find(name string) (c *column, n int) {
 	return c, n
 }
 
-// table returns the range variable of a name, without the scopes around s.
+// table returns the range variable with the given name in s, or nil. It ignores the scopes around
+// s.
 func (s *scope) table(name string) *rangeVariable {
 	for i := range s.tables {
 		if s.tables[i].name != "" && same(s.tables[i].name, name) {
@@ -104,7 +108,8 @@ func (s *scope) aliased(name string) bool {
 	return slices.ContainsFunc(s.aliases, func(c column) bool { return same(c.name, name) })
 }
 
-// resolve returns the expression of a path, the column at its begin, and the names that are fields of it.
+// resolve returns the column that a path begins with, and the remaining names, which select
+// fields of the column.
 func (a *analyzer) resolve(names []syntax.Name, s *scope) (c *column, fields []syntax.Name, err error) {
 	first := names[0]
 	inner := s
@@ -150,7 +155,8 @@ func (a *analyzer) resolve(names []syntax.Name, s *scope) (c *column, fields []s
 	}
 }
 
-// suggestion names a column that differs in one letter.
+// suggestion returns the end of an error text, which proposes a column whose name differs in one
+// letter; "" without such a column.
 func (s *scope) suggestion(name string) string {
 	best := ""
 	for _, t := range s.tables {
@@ -166,7 +172,8 @@ func (s *scope) suggestion(name string) string {
 	return "; Did you mean " + best + "?"
 }
 
-// near reports whether one letter was changed, added or left out.
+// near reports whether a and b differ in one letter that was changed, added or left out. It is
+// false if both are shorter than four bytes.
 func near(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -184,7 +191,7 @@ func near(a, b string) bool {
 	return a[i:] == b[i+1:]
 }
 
-// use marks a column of a scan as used as a whole.
+// use returns the expression of a column. It marks a column of a scan as used as a whole.
 func (c *column) use() plan.Expr {
 	if c.scan != nil {
 		c.scan.Used = true

@@ -21,7 +21,7 @@ type windowing struct {
 	slots []*plan.Slot
 }
 
-// windowing returns the windows of a WINDOW clause.
+// windowing returns an empty collection with the windows of a WINDOW clause.
 func (a *analyzer) windowing(windows []*syntax.NamedWindow) (*windowing, error) {
 	w := &windowing{named: map[string]*syntax.Window{}, specs: map[string]int{}, calls: map[string]int{}}
 	for _, n := range windows {
@@ -38,7 +38,7 @@ func (a *analyzer) windowing(windows []*syntax.NamedWindow) (*windowing, error) 
 	return w, nil
 }
 
-// inherit returns a window with the clauses of the one that it names.
+// inherit returns own with the clauses that it inherits from the window that it names, if any.
 func (w *windowing) inherit(a *analyzer, own *syntax.Window) (*syntax.Window, error) {
 	if own.Name == nil {
 		return own, nil
@@ -65,7 +65,8 @@ func (w *windowing) inherit(a *analyzer, own *syntax.Window) (*syntax.Window, er
 	return &of, nil
 }
 
-// apply computes the calls over the rows of an operator.
+// apply returns the operator that computes the calls over the rows of input, and sets the final
+// numbers of their slots.
 func (w *windowing) apply(input plan.Operator) plan.Operator {
 	if len(w.op.Calls) == 0 {
 		return input
@@ -151,7 +152,7 @@ func callText(e *syntax.Call, f *function.Function) string {
 	return f.Name
 }
 
-// windowArguments checks the arguments that must be constant.
+// windowArguments checks the arguments that must be constant, not NULL or ordered.
 func (a *analyzer) windowArguments(e *syntax.Call, f *function.Function, args []typed) error {
 	fail := func(n int, must string) error {
 		subject := "The argument"
@@ -201,7 +202,7 @@ func isLiteral(e plan.Expr) bool {
 	return false
 }
 
-// over analyzes the window of a call. It returns the spec.
+// over analyzes the window of a call. It sets the frame of out, and returns the spec.
 func (a *analyzer) over(e *syntax.Call, f *function.Function, s *scope, out *plan.WindowCall) (spec plan.WindowSpec, err error) {
 	if e.Over.Name != nil && s.unnamed != "" {
 		return spec, a.fail(e.Over.Name.At, "Cannot reference a named window in %s", s.unnamed)
@@ -253,7 +254,7 @@ func (a *analyzer) over(e *syntax.Call, f *function.Function, s *scope, out *pla
 	return spec, err
 }
 
-// distinctOver checks DISTINCT.
+// distinctOver checks whether a call with OVER may have DISTINCT.
 func (a *analyzer) distinctOver(e *syntax.Call, f *function.Function, of *syntax.Window, out *plan.WindowCall) error {
 	switch {
 	case e.Star:
@@ -277,8 +278,8 @@ func (a *analyzer) distinctOver(e *syntax.Call, f *function.Function, of *syntax
 	return nil
 }
 
-// parted reports whether values of a type can be in partitions, whose types have no floats, or be
-// distinct. If not, it names the type.
+// parted reports whether PARTITION BY or, with floats, DISTINCT accepts values of a type.
+// PARTITION BY rejects floats. text names the type in errors.
 func parted(t value.Type, floats bool) (text string, ok bool) {
 	switch t.Kind() { //nolint:exhaustive // the others are scalar
 	case value.KindArray:
@@ -307,7 +308,8 @@ func (a *analyzer) windowKey(x syntax.Expr, s *scope) (typed, error) {
 	return t, a.noWindow(x, t.Expr, s)
 }
 
-// noWindow fails if an analyzed expression uses a column of the SELECT list with a call with OVER.
+// noWindow returns an error if e, the analyzed form of x, uses a column of the SELECT list that
+// has a call with OVER.
 func (a *analyzer) noWindow(x syntax.Expr, e plan.Expr, s *scope) (err error) {
 	if !plan.Any(e, isWindow) {
 		return nil
@@ -369,7 +371,7 @@ var boundNames = map[syntax.BoundKind]string{
 	syntax.Following: "OFFSET FOLLOWING", syntax.UnboundedFollowing: "UNBOUNDED FOLLOWING",
 }
 
-// rangeFrame checks the order of a frame of RANGE.
+// rangeFrame checks that the sort keys of a window allow its RANGE frame.
 func (a *analyzer) rangeFrame(of *syntax.Window, by []plan.SortKey, end syntax.Bound) error {
 	f := of.Frame
 	offsets := f.Start.Expr != nil || end.Expr != nil
@@ -425,7 +427,8 @@ func (a *analyzer) bound(b syntax.Bound, isRange bool, target value.Type, s *sco
 	return out, nil
 }
 
-// add returns the slot of a call. text is that of its function and arguments.
+// add returns the slot of a call. Equal calls over equal windows are computed once. text is the
+// text of its function and arguments.
 func (w *windowing) add(call plan.WindowCall, spec plan.WindowSpec, text string) plan.Expr {
 	specText := listText(spec.PartitionBy)
 	for _, k := range spec.OrderBy {

@@ -17,7 +17,7 @@ type group struct {
 // groupBytes is the memory of a group and of each of its totals, beside their values.
 const groupBytes = 128
 
-// aggregate groups the rows of the input.
+// aggregate returns one row for each group of input rows: its keys, then its aggregates.
 func (r *run) aggregate(in Rows, op *plan.Aggregate) ([][]value.Value, error) {
 	groups := map[string]*group{}
 	var all []*group
@@ -92,7 +92,7 @@ func (r *run) aggregate(in Rows, op *plan.Aggregate) ([][]value.Value, error) {
 // total is the state of an aggregate function in a group.
 type total struct {
 	acc   function.Accumulator
-	exprs []plan.Expr // of its rows
+	exprs []plan.Expr // evaluated for each row: the arguments, the HAVING expression, the sort keys
 	args  []value.Value
 }
 

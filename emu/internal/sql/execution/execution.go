@@ -60,7 +60,7 @@ type run struct {
 	left int64 // of the memory
 }
 
-// hold counts memory.
+// hold counts bytes against the memory limit, and returns an error once the limit is exceeded.
 func (r *run) hold(bytes int) error {
 	if r.left -= int64(bytes); r.left < 0 {
 		return value.Exhausted("the query holds more than %d bytes of rows to sort, group or unpack: read fewer rows, or raise the limit (--sql-memory)", r.Memory)
@@ -200,8 +200,8 @@ type unnested struct {
 	n     int
 }
 
-// elements is the number of elements of an array between two looks at the end of the query: few rows of a scan
-// can become many.
+// elements is the number of array elements between two checks whether the query was canceled: few
+// rows of a scan can become many.
 const elements = 1 << 10
 
 func (u *unnested) Next() ([]value.Value, error) {
@@ -292,7 +292,8 @@ func (l *limited) Close() error {
 	return l.Rows.Close()
 }
 
-// collected returns rows that need all rows of the input.
+// collected is an operator that reads all rows of its input before its first result. all returns
+// the results.
 type collected struct {
 	Rows
 	all  func() ([][]value.Value, error)

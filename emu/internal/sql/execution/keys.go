@@ -8,8 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 )
 
-// keysOf returns the row keys that can satisfy a condition; slot is that of the row key. It may return
-// more keys than that.
+// keysOf returns a set that contains all row keys that can satisfy a condition. slot is the slot
+// of the row key.
 func (r *run) keysOf(cond plan.Expr, slot int) (filter.RowSet, error) {
 	call, ok := cond.(*plan.Call)
 	if !ok {
@@ -40,7 +40,8 @@ func (r *run) keysOf(cond plan.Expr, slot int) (filter.RowSet, error) {
 	return filter.AllRows(), nil
 }
 
-// keysOfPrefix returns the keys of STARTS_WITH and LIKE.
+// keysOfPrefix is keysOf for a condition on the row key: STARTS_WITH or LIKE, with the second
+// argument arg.
 func (r *run) keysOfPrefix(op string, arg plan.Expr) (filter.RowSet, error) {
 	prefix, ok, err := r.constant(arg)
 	switch {
@@ -130,7 +131,7 @@ func (r *run) keysOfComparison(op string, a, b plan.Expr, slot int) (filter.RowS
 	return filter.Of([]filter.Span{{Start: key}}), nil
 }
 
-// keysOfList returns the keys of IN and IN UNNEST.
+// keysOfList is keysOf for IN and IN UNNEST.
 func (r *run) keysOfList(op string, args []plan.Expr, slot int) (filter.RowSet, error) {
 	if !isSlot(args[0], slot) {
 		return filter.AllRows(), nil
@@ -155,7 +156,8 @@ func (r *run) keysOfList(op string, args []plan.Expr, slot int) (filter.RowSet, 
 	return filter.Of(spans), nil
 }
 
-// keysLike returns the keys that begin like a pattern of LIKE.
+// keysLike returns the keys with the literal prefix of a LIKE pattern; for a pattern without
+// wildcards, only the key that is equal to it.
 func keysLike(pattern []byte) filter.RowSet {
 	var prefix []byte
 	for i := 0; i < len(pattern); i++ {
@@ -177,7 +179,8 @@ func keysLike(pattern []byte) filter.RowSet {
 	return filter.OneRow(prefix)
 }
 
-// keysOfFields returns the keys whose first fields have the values that the bounds ask for.
+// keysOfFields returns the keys whose first fields have the values that the bounds of the scan
+// require. Without such values, it returns all keys.
 func (r *run) keysOfFields(op *plan.Scan) (filter.RowSet, error) {
 	if op.Key == nil {
 		return filter.AllRows(), nil
@@ -206,7 +209,8 @@ func (r *run) keysOfFields(op *plan.Scan) (filter.RowSet, error) {
 	return filter.Prefix(prefix), nil
 }
 
-// equalTo returns the value that conditions joined by AND ask a slot to have.
+// equalTo returns a constant that a slot must equal to satisfy all conditions; ok is false if
+// they do not require one.
 func (r *run) equalTo(conds []plan.Expr, slot int) (v value.Value, ok bool, err error) {
 	for _, cond := range conds {
 		call, is := cond.(*plan.Call)

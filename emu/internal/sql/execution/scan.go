@@ -39,8 +39,8 @@ type family struct {
 	versions      []value.Value // of the current column
 }
 
-// times are the evaluated temporal arguments: cells in [from, before) are read, and of each column the
-// latest.
+// times are the evaluated temporal arguments. Of each column, a scan reads the newest cells with
+// timestamps in [from, before), in microseconds, at most latest.
 type times struct {
 	from, before int64
 	latest       int64
@@ -216,7 +216,7 @@ func (s *scanned) family(name string) *family {
 	return nil
 }
 
-// bytes returns a BYTES that is valid until the next row is read.
+// bytes returns a copy of b as BYTES. It is valid until the next row is read.
 func (s *scanned) bytes(b []byte) value.Value {
 	from := len(s.cells)
 	s.cells = append(s.cells, b...)
@@ -280,7 +280,8 @@ func (s *scanned) readCell(f *family, c *filter.Cell) error {
 	return nil
 }
 
-// isSum reports whether the cells of a family's type are numbers.
+// isSum reports whether a family of type t has numbers as values. history reports whether t has
+// histories of values.
 func isSum(t value.Type, history bool) bool {
 	elem := t.Elem()
 	if history {

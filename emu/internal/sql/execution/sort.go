@@ -9,7 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 )
 
-// maxTop is the largest limit for which the rows that cannot be in the result are dropped at once.
+// maxTop is the largest LIMIT, and the largest OFFSET, for which a sort drops rows at once that
+// cannot be in the result.
 const maxTop = 100_000
 
 // sortable is a row with its sort keys and its number in the input.
@@ -18,7 +19,7 @@ type sortable struct {
 	n         int
 }
 
-// order compares rows by sort keys.
+// order compares rows by sort keys, then by their numbers in the input.
 func order(keys []plan.SortKey, a, b *sortable) int {
 	for i, k := range keys {
 		if c := k.Compare(a.keys[i], b.keys[i]); c != 0 {
@@ -77,7 +78,7 @@ func sorted(ctx context.Context, keys []plan.SortKey, all []*sortable) ([][]valu
 	return rows, err
 }
 
-// top returns the first rows in the order of the keys. It holds no others.
+// top returns the first rows in the order of the keys, at most `most`. It holds no other rows.
 func (r *run) top(in Rows, op *plan.Sort, most int) ([][]value.Value, error) {
 	h := &worstFirst{keys: op.Keys}
 	n := 0

@@ -87,10 +87,11 @@ func (r *run) placed(spec *plan.WindowSpec, rows [][]value.Value) ([]*sortable, 
 	return placed, function.Sort(r.env.Context.Err, placed, func(a, b *sortable) int { return order(keys, a, b) })
 }
 
-// aliveRows is the number of rows between two looks at the end of the query.
+// aliveRows is the number of rows between two checks whether the query was canceled.
 const aliveRows = 1 << 12
 
-// alive returns the error of a query that has ended, at some of the rows.
+// alive returns the error of the query's context. It checks the context only if the row number n
+// is a multiple of aliveRows.
 func (r *run) alive(n int) error {
 	if n%aliveRows != 0 {
 		return nil
@@ -307,7 +308,7 @@ func (f *framing) search(i int, b plan.Bound, offset value.Value, end bool) (int
 	}), nil
 }
 
-// infinite is the error for infinities whose difference is not a number.
+// infinite returns the error for infinities whose sum or difference is not a number.
 func (f *framing) infinite(b plan.Bound, sign float64) error {
 	key, bound, direction := "negative", "PRECEDING", "an ascending"
 	if sign < 0 {

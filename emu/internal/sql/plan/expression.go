@@ -77,7 +77,8 @@ type (
 		Body    Expr
 	}
 
-	// Argument is an argument of a lambda: N counts those of the lambdas around.
+	// Argument is an argument of a lambda. N is its index among the arguments of all lambdas
+	// around it, which begin with those of the outermost.
 	Argument struct {
 		N  int
 		Of value.Type
@@ -105,7 +106,7 @@ func (e *Slot) Eval(env *Env) (value.Value, error) { return env.Row[e.N], nil }
 // Type returns the type of the field.
 func (e *Field) Type() value.Type { return e.Of }
 
-// Eval returns the field; NULL of a NULL.
+// Eval returns the field, or NULL if the STRUCT is NULL.
 func (e *Field) Eval(env *Env) (value.Value, error) {
 	v, err := e.Expr.Eval(env)
 	if err != nil || v.IsNull() {
@@ -177,7 +178,8 @@ func evalAll(env *Env, exprs []Expr) ([]value.Value, error) {
 // Type returns the unknown type: only the function that takes the lambda knows it.
 func (e *Lambda) Type() value.Type { return value.Type{} }
 
-// lambdaCalls is the number of calls of a lambda between two looks at the end of a query.
+// lambdaCalls is the number of calls of a lambda between two checks whether the query was
+// canceled.
 const lambdaCalls = 1 << 10
 
 // Eval returns the function, which sees the current row.

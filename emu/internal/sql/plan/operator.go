@@ -10,9 +10,10 @@ import (
 type Query struct {
 	Columns []Column // of the result: the slots of Root, in order
 	Root    Operator
-	// Tables are the tables that the query reads, also through views, each once.
+	// Tables has an entry for each scan of a table or materialized view, also in views.
 	Tables []TableUse
-	// Views are the views that the query reads. The plan fails once one of them is changed.
+	// Views has an entry for each use of a logical view. The plan expires once the query of a
+	// view changes.
 	Views []ViewUse
 }
 
@@ -25,7 +26,8 @@ type Column struct {
 	Type value.Type
 }
 
-// TableUse is a table with the families that a plan reads. The plan fails once one of them is dropped.
+// TableUse is a table with the families that a scan reads, sorted. The plan expires once the
+// table or one of these families is dropped.
 type TableUse struct {
 	Table    string // its id
 	Families []string
@@ -43,7 +45,7 @@ type (
 	// One produces one row without slots: the input of a SELECT without FROM.
 	One struct{}
 
-	// Given produces the rows that are given to the execution.
+	// Given produces the rows of the option Given of package execution.
 	Given struct{}
 
 	// Scan produces the rows of a table that have at least one cell in any family, in the order of their
@@ -54,8 +56,9 @@ type (
 		Key     *rowkey.Schema
 		Columns []*ScanColumn
 		Time    TimeArgs
-		// Bounds are conditions that the rows of the query satisfy, in terms of the scan's slots. They hold
-		// again in a Filter above, so execution may use them to read fewer rows.
+		// Bounds are conditions that the rows of the query satisfy, in terms of the scan's slots.
+		// A Filter above the scan checks them, so the scan may use them to read fewer rows, but
+		// does not have to.
 		Bounds []Expr
 		// Reverse visits the keys in descending order.
 		Reverse bool

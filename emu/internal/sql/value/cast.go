@@ -132,7 +132,8 @@ func stringToBool(v Value, _ *time.Location) (Value, error) {
 	return Null, badValue("bool", v.s)
 }
 
-// badValue is the error for a text that is not a value of a type; a long text is cut.
+// badValue returns the error for a text that is not a value of the type called name. It shortens
+// a long text.
 func badValue(name, text string) error {
 	const longest = 32
 	cut, ellipsis := text, ""

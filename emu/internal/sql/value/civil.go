@@ -41,8 +41,8 @@ func TimeOfDate(days int64) time.Time { return time.Unix(days*secondsPerDay, 0).
 // TimeOf returns a TIMESTAMP in a time zone.
 func TimeOf(micros int64, zone *time.Location) time.Time { return time.UnixMicro(micros).In(zone) }
 
-// PrintedTime is TimeOf for a text, which has offsets in minutes: of an offset with seconds, as before
-// the zones of today, it drops the seconds.
+// PrintedTime is TimeOf for texts, whose offsets have no seconds: it drops the seconds of the
+// offsets that old local times have.
 func PrintedTime(micros int64, zone *time.Location) time.Time {
 	t := TimeOf(micros, zone)
 	if _, offset := t.Zone(); offset%60 != 0 {
@@ -95,7 +95,7 @@ func Zone(name string) (*time.Location, error) {
 		return zone.(*time.Location), nil
 	}
 	zone, err := time.LoadLocation(name)
-	if err != nil || name == "Local" || name == "localtime" { // which are of the machine
+	if err != nil || name == "Local" || name == "localtime" { // these depend on the machine
 		return nil, OutOfRange("Invalid time zone: %s", name)
 	}
 	zones.Store(name, zone)
@@ -125,7 +125,7 @@ func parseOffset(s string) (seconds int, ok bool) {
 // scanner reads the front of a text.
 type scanner struct{ s string }
 
-// digits reads up to most digits.
+// digits reads a number of at most `most` digits. ok is false if it has fewer than least digits.
 func (p *scanner) digits(least, most int) (n int, ok bool) {
 	i := 0
 	for i < len(p.s) && i < most && p.s[i] >= '0' && p.s[i] <= '9' {

@@ -22,22 +22,22 @@ func (e *Error) Error() string {
 	return e.Text + " " + e.At
 }
 
-// OutOfRange is an error of evaluation, such as a division by zero.
+// OutOfRange returns an error of an evaluation, such as a division by zero.
 func OutOfRange(format string, args ...any) error {
 	return &Error{Code: codes.OutOfRange, Text: fmt.Sprintf(format, args...)}
 }
 
-// InvalidArgument is an error of a statement or of a parameter.
+// InvalidArgument returns an error for an invalid statement or parameter.
 func InvalidArgument(format string, args ...any) error {
 	return &Error{Code: codes.InvalidArgument, Text: fmt.Sprintf(format, args...)}
 }
 
-// Unimplemented is the error for a documented part of the language that is missing here.
+// Unimplemented returns the error for a documented but unsupported part of the language.
 func Unimplemented(format string, args ...any) error {
 	return &Error{Code: codes.Unimplemented, Text: fmt.Sprintf(format, args...)}
 }
 
-// Exhausted is an error for a result that is larger than the limits allow.
+// Exhausted returns an error for a query that exceeds a limit of memory or size.
 func Exhausted(format string, args ...any) error {
 	return &Error{Code: codes.ResourceExhausted, Text: fmt.Sprintf(format, args...)}
 }

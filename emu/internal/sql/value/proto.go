@@ -51,7 +51,7 @@ func (t Type) Proto() *btpb.Type {
 	return &btpb.Type{}
 }
 
-// maxTypeDepth bounds the nesting of types in messages, which come from strangers.
+// maxTypeDepth bounds the nesting of types in messages, which clients send.
 const maxTypeDepth = 15
 
 // TypeFromProto returns the type of a message. It ignores encodings.
@@ -180,8 +180,8 @@ const (
 	elemField                                                            = 1
 )
 
-// AppendProto appends a field with the encoding of the message of ToProto. It makes no message for the usual
-// types.
+// AppendProto appends a field that contains the encoded message that ToProto returns for v. For
+// the usual types, it encodes v without making that message.
 func AppendProto(dst []byte, field protowire.Number, v Value, t Type) ([]byte, error) {
 	dst = protowire.AppendTag(dst, field, protowire.BytesType)
 	from := len(dst)
@@ -190,7 +190,8 @@ func AppendProto(dst []byte, field protowire.Number, v Value, t Type) ([]byte, e
 	return withLength(dst, from), err
 }
 
-// withLength sets the length of the message behind an offset, where a byte is left for it.
+// withLength sets the length of the message that begins after dst[from], a byte that is reserved
+// for the length. It moves the message for a longer length.
 func withLength(dst []byte, from int) []byte {
 	n := len(dst) - from - 1
 	if n < 1<<7 {

@@ -73,8 +73,8 @@ func Proto(b []byte) Value {
 // Array returns an ARRAY. It keeps elems, which must not change.
 func Array(elems []Value) Value { return Value{kind: KindArray, c: &composite{elems: elems}} }
 
-// MaxSize is the size of the largest array that a statement makes. Arrays of shared values could otherwise
-// stand for more memory than there is.
+// MaxSize is the size, in bytes, of the largest array that a statement may make. Arrays of shared
+// values could otherwise stand for more memory than there is.
 const MaxSize = 64 << 20
 
 // NewArray is Array for elements that may be large: beyond MaxSize it fails.
@@ -125,7 +125,7 @@ func (p byKey) Swap(i, j int) {
 	p[2*i+1], p[2*j+1] = p[2*j+1], p[2*i+1]
 }
 
-// Callable returns the lambda of a function as an argument.
+// Callable returns a lambda as a value, for an argument of a function.
 func Callable(call func(args []Value) (Value, error)) Value {
 	return Value{kind: KindCallable, c: &composite{call: call}}
 }
