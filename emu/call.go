@@ -168,10 +168,10 @@ func (c *call) end(began time.Time, streams bool, err error) {
 // move.
 func stopwatch() time.Time { return time.Now() } //nolint:forbidigo // see above
 
-// guard wraps the methods of desc: a panic returns Internal, and a method that Support refuses
-// returns Unimplemented. It also adds faults, the observer and, if described, the headers of
-// responseParams. If the registered implementation is a call, the handler runs on the current
-// call instead. guard wraps handlers instead of using interceptors so that all transports
+// guard wraps the methods of desc: a panic returns Internal, and a method with the status Refused
+// in Support returns Unimplemented. It also adds faults, the observer and, if described, the
+// headers of responseParams. If the registered implementation is a call, the handler runs on the
+// current call instead. guard wraps handlers instead of using interceptors so that all transports
 // behave the same.
 func (s *Server) guard(desc *grpc.ServiceDesc, described bool) *grpc.ServiceDesc {
 	out := *desc

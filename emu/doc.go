@@ -40,7 +40,7 @@
 //     plans, and sql/execution runs them over rows.
 //   - sql/value, sql/function: implement the types and values of SQL, its functions and operators.
 //   - materialized: keeps the rows of materialized views, from the journals of their tables.
-//   - rowkey: splits row keys by a row key schema, and makes those of materialized views.
+//   - rowkey: splits row keys by a row key schema, and encodes the row keys of materialized views.
 //   - bundle: checks schema bundles, which describe the protobufs in cells.
 //   - instancedef: checks the definitions of instances and clusters.
 //   - pending, due: store resources with a future state, and queue due work.

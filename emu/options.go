@@ -64,9 +64,10 @@ type Options struct {
 	// of its instance, up to MaxReplicationLag. Server.Replication can change it. Default: 0, a
 	// write is visible everywhere at once.
 	ReplicationLag time.Duration
-	// ViewLag is the delay, on Clock, after which a change of a table reaches its materialized views, up to
-	// MaxViewLag. A later change of the same row may come with it. ManualViews leaves the views unchanged
-	// until Server.RefreshViews. Default: 0, a view reflects a write once it is acknowledged.
+	// ViewLag is the delay, on Clock, after which a change of a table reaches its materialized
+	// views, up to MaxViewLag. A later change of the same row may become visible with it.
+	// ManualViews leaves the views unchanged until Server.RefreshViews. Default: 0, a view
+	// reflects a write once it is acknowledged.
 	ViewLag time.Duration
 	// RandomRouting makes app profiles that route to any cluster choose a random cluster for each
 	// call, with numbers seeded by Seed. Default: the first available cluster, by the profile's
@@ -104,8 +105,8 @@ type Options struct {
 	// after a record is sent, so that consumers under test meet both. Default: 0, only
 	// SplitPartition and MergePartitions change partitions.
 	PartitionChurn float64
-	// SQLMemory limits the bytes that one SQL query holds of rows that it sorts, groups or unpacks. A
-	// query that needs more fails. Default: 64 MiB.
+	// SQLMemory is the maximum size, in bytes, of the rows that one SQL query holds in memory to
+	// sort, group or unpack them. A query that needs more fails. Default: 64 MiB.
 	SQLMemory int64
 	// CloneInProcess copies every message on the channel that Conn returns, as a network connection
 	// would. Tests use it to find code that changes messages after sending them. Default: messages

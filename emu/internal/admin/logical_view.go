@@ -17,7 +17,7 @@ import (
 
 // A logical view is a query with a name in an instance. Queries read it like a table. It stores no rows.
 
-// CreateLogicalView creates a view. Its query is checked like that of PrepareQuery.
+// CreateLogicalView creates a view. It checks the query as PrepareQuery does.
 func (s instanceAdminService) CreateLogicalView(ctx context.Context, req *btapb.CreateLogicalViewRequest) (*longrunningpb.Operation, error) {
 	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err

@@ -17,7 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// MaterializedViews keeps the rows of materialized views. Names are those of the resources.
+// MaterializedViews keeps the rows of materialized views. All names of views and tables are
+// resource names.
 type MaterializedViews interface {
 	// Check returns an error for a query that no view of the instance may have.
 	Check(r Catalog, instance, query string) error

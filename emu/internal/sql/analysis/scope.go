@@ -33,7 +33,7 @@ type scope struct {
 type rangeVariable struct {
 	name    string // "" without one
 	columns []column
-	// value is set for an array in FROM: the name is that of its element.
+	// value is set for an array in FROM. name is the name of its element then.
 	value bool
 }
 

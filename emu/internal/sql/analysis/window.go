@@ -12,7 +12,7 @@ import (
 
 // windowing collects the calls with OVER of a SELECT or of a pipe operator.
 type windowing struct {
-	named map[string]*syntax.Window // the windows of WINDOW by name in lower case, with what they inherit
+	named map[string]*syntax.Window // the windows of WINDOW by name in lower case, with inherited clauses
 	op    plan.Window
 	specs map[string]int // index of each spec and call, by its text
 	calls map[string]int

@@ -166,7 +166,7 @@ func keysLike(pattern []byte) filter.RowSet {
 			return filter.Prefix(prefix)
 		case c == '\\':
 			if i++; i == len(pattern) {
-				return filter.AllRows() // the Filter above refuses it
+				return filter.AllRows() // the Filter above returns the error
 			}
 			prefix = append(prefix, pattern[i])
 		default:

@@ -276,8 +276,8 @@ func (f *framing) position(i int, b plan.Bound, offset value.Value, end bool, la
 	}
 }
 
-// search returns the first row whose sort key is at an offset from that of the row i or, if end is set, the
-// first one beyond it.
+// search returns the first row whose sort key is at or beyond a target, the sort key of row i
+// shifted by the offset of b. If end is set, it returns the first row beyond the target.
 func (f *framing) search(i int, b plan.Bound, offset value.Value, end bool) (int, error) {
 	sign := 1.0
 	if b.After == f.by[0].Descending {

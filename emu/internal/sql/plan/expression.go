@@ -59,13 +59,13 @@ type (
 		Parts string // SAFE, and the words among the arguments, such as MONTH
 	}
 
-	// MakeArray is an array.
+	// MakeArray makes an ARRAY of its items.
 	MakeArray struct {
 		Items []Expr
 		Of    value.Type
 	}
 
-	// MakeStruct is a struct.
+	// MakeStruct makes a STRUCT, whose fields are its items.
 	MakeStruct struct {
 		Items []Expr
 		Of    value.Type
@@ -190,7 +190,7 @@ func (e *Lambda) Eval(env *Env) (value.Value, error) {
 	inner.lambdas, inner.stack = all, nil
 	calls := 0
 	return value.Callable(func(args []value.Value) (value.Value, error) {
-		if calls%lambdaCalls == 0 && env.Context.Err() != nil { // also at the first: lambdas inside of each other begin often
+		if calls%lambdaCalls == 0 && env.Context.Err() != nil { // also at the first call, since a lambda in a lambda is made often
 			return value.Null, env.Context.Err()
 		}
 		calls++

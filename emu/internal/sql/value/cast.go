@@ -206,8 +206,8 @@ func parseFloat(s string, bits int, name string) (float64, error) {
 	return f, nil
 }
 
-// FloatText returns the text of a FLOAT64 in 15 digits, or in 17 if 15 do not identify it; that of a
-// FLOAT32 has 6 or 8 digits.
+// FloatText returns the text of a FLOAT64 with up to 15 significant digits, or with 17 if 15 do
+// not identify the number. The text of a FLOAT32 has 6 or 8.
 func FloatText(v Value) string {
 	f := v.Float64()
 	switch {

@@ -43,7 +43,7 @@ func Compare(a, b Value) int {
 }
 
 // Identical reports whether two values of one type are in the same group: NULL is identical to
-// NULL, NaN to NaN, and 0 to -0. It decides IS NOT DISTINCT FROM, too.
+// NULL, NaN to NaN, and 0 to -0. IS NOT DISTINCT FROM uses it too.
 func Identical(a, b Value) bool { return Compare(a, b) == 0 }
 
 // Equal evaluates a = b in three-valued logic: NULL if a or b is NULL, or if the result depends on

@@ -42,8 +42,8 @@ type Field struct {
 	Type Type
 }
 
-// Type is an immutable type. The zero Type is unknown: that of a NULL without a type.
-// Compare types by Equal, not by ==.
+// Type is an immutable type. The zero Type is the unknown type of an untyped NULL. Compare types
+// by Equal, not by ==.
 type Type struct {
 	kind  Kind
 	parts *parts

@@ -190,7 +190,7 @@ func (v Value) Lookup(key Value) (found Value, ok bool) {
 // Call evaluates a lambda.
 func (v Value) Call(args ...Value) (Value, error) { return v.c.call(args) }
 
-// Clone returns v with memory of its own, for a value that outlives the memory that it points to.
+// Clone returns a deep copy of v, which stays valid when the memory of v changes.
 func (v Value) Clone() Value {
 	if v.s != "" {
 		v.s = string(slices.Clone(v.Bytes()))
