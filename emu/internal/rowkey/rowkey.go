@@ -140,16 +140,16 @@ func (f *Field) decode(part []byte) (v value.Value, ok bool) {
 	}
 }
 
-// Prefix returns the common prefix of the keys that write their first fields with the given
-// values. In ordered code, a key that leaves out one of these fields as empty does not have the
-// prefix. If closed is set, values has all fields, and the prefix is a whole key. Otherwise, the
-// last field may be longer in ordered code. ok is false for values that no key has.
-func (s *Schema) Prefix(values []value.Value) (prefix []byte, closed, ok bool) {
+// Prefix returns a common prefix of all keys whose first fields have the given values. ok is false for values
+// that no key has.
+func (s *Schema) Prefix(values []value.Value) (prefix []byte, ok bool) {
+	ends := 0 // of the prefix without empty fields at its end
 	for i, v := range values {
 		part, ok := s.Fields[i].encode(v)
 		if !ok {
-			return nil, false, false
+			return nil, false
 		}
+		empty := len(part) == 0
 		if i > 0 {
 			prefix = append(prefix, s.separator()...)
 		}
@@ -160,14 +160,17 @@ func (s *Schema) Prefix(values []value.Value) (prefix []byte, closed, ok bool) {
 			part = escape(part)
 		}
 		prefix = append(prefix, part...)
+		if !empty {
+			ends = len(prefix)
+		}
 	}
-	if len(values) == len(s.Fields) {
-		return prefix, true, true
+	switch {
+	case s.ordered && !s.nulls: // a key may leave out empty fields at its end
+		return prefix[:ends], true
+	case len(values) == len(s.Fields):
+		return prefix, true
 	}
-	if s.ordered && !s.nulls { // empty fields at the end are left out
-		return prefix, false, true
-	}
-	return append(prefix, s.separator()...), false, true
+	return append(prefix, s.separator()...), true
 }
 
 func (s *Schema) separator() []byte {

@@ -202,7 +202,7 @@ func (r *run) keysOfFields(op *plan.Scan) (filter.RowSet, error) {
 		}
 		values = append(values, v)
 	}
-	prefix, _, ok := op.Key.Prefix(values)
+	prefix, ok := op.Key.Prefix(values)
 	if len(values) == 0 || !ok {
 		return filter.AllRows(), nil
 	}
