@@ -8,6 +8,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
@@ -23,10 +24,7 @@ func (s instanceAdminService) CreateLogicalView(ctx context.Context, req *btapb.
 		return nil, err
 	}
 	id := req.GetLogicalViewId()
-	if !resname.IsResourceID(id) {
-		return nil, refusal.Invalid("logical_view_id", "%q is not an id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
-	}
-	if err := s.Limits.Check(len(id), limits.MaxViewIDBytes, "logical_view_id", "characters"); err != nil {
+	if err := s.checkViewID("logical_view_id", id); err != nil {
 		return nil, err
 	}
 	if req.GetLogicalView().GetQuery() == "" {
@@ -71,21 +69,7 @@ func (s instanceAdminService) GetLogicalView(_ context.Context, req *btapb.GetLo
 
 // ListLogicalViews returns the views of an instance, sorted by name, in pages.
 func (s instanceAdminService) ListLogicalViews(ctx context.Context, req *btapb.ListLogicalViewsRequest) (*btapb.ListLogicalViewsResponse, error) {
-	var found []*btapb.LogicalView
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
-		names, err := parents(tx, req.GetParent())
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			views, err := loadAll[btapb.LogicalView](tx, kindLogicalView, name+"/logicalViews/")
-			if err != nil {
-				return err
-			}
-			found = append(found, views...)
-		}
-		return nil
-	})
+	found, err := viewsUnder[btapb.LogicalView](ctx, s.Control, req.GetParent(), kindLogicalView, "/logicalViews/")
 	if err != nil {
 		return nil, err
 	}
@@ -99,23 +83,9 @@ func (s instanceAdminService) ListLogicalViews(ctx context.Context, req *btapb.L
 // with the old query expire.
 func (s instanceAdminService) UpdateLogicalView(ctx context.Context, req *btapb.UpdateLogicalViewRequest) (*longrunningpb.Operation, error) {
 	given := req.GetLogicalView()
-	fields := []string{"query", "deletion_protection"}
-	paths := req.GetUpdateMask().GetPaths()
-	switch {
-	case slices.Equal(paths, []string{"*"}):
-		paths = fields
-	case len(paths) > 0:
-		var err error
-		if paths, err = maskPaths(req.GetUpdateMask(), fields...); err != nil {
-			return nil, err
-		}
-	default:
-		if given.GetQuery() != "" {
-			paths = append(paths, "query")
-		}
-		if given.GetDeletionProtection() {
-			paths = append(paths, "deletion_protection")
-		}
+	paths, err := viewPaths(req.GetUpdateMask(), given, "query", "deletion_protection")
+	if err != nil {
+		return nil, err
 	}
 	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		v, err := LogicalView(tx, given.GetName())
@@ -158,4 +128,54 @@ func (s instanceAdminService) DeleteLogicalView(ctx context.Context, req *btapb.
 		}
 		return errors.Join(tx.DeleteResource(kindLogicalView+v.GetName()), remove(tx, KindPolicy+v.GetName()))
 	}))
+}
+
+// checkViewID checks the id of a new logical or materialized view, which a request has in the given field.
+func (s *Control) checkViewID(field, id string) error {
+	if !resname.IsResourceID(id) {
+		return refusal.Invalid(field, "%q is not an id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
+	}
+	return s.Limits.Check(len(id), limits.MaxViewIDBytes, field, "characters")
+}
+
+// viewsUnder returns the views of an instance, or of all instances of a project for the instance "-", sorted by
+// name within an instance. collection is the part of their names between instance and id.
+func viewsUnder[M any, P message[M]](ctx context.Context, s *Control, parent, kind, collection string) (found []P, err error) {
+	err = s.change(ctx, func(tx *engine.CatalogTx) error {
+		names, err := parents(tx, parent)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			views, err := loadAll[M, P](tx, kind, name+collection)
+			if err != nil {
+				return err
+			}
+			found = append(found, views...)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// viewPaths returns the fields that an update of a view changes: those of the mask, which may name only the
+// allowed ones. An empty mask selects the fields that are set, and "*" selects query and deletion_protection.
+func viewPaths(mask *fieldmaskpb.FieldMask, given interface {
+	GetQuery() string
+	GetDeletionProtection() bool
+}, allowed ...string,
+) (paths []string, err error) {
+	switch {
+	case slices.Equal(mask.GetPaths(), []string{"*"}):
+		return []string{"query", "deletion_protection"}, nil
+	case len(mask.GetPaths()) > 0:
+		return maskPaths(mask, allowed...)
+	}
+	if given.GetQuery() != "" {
+		paths = append(paths, "query")
+	}
+	if given.GetDeletionProtection() {
+		paths = append(paths, "deletion_protection")
+	}
+	return paths, nil
 }

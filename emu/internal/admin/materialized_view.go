@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -40,10 +39,7 @@ func (s instanceAdminService) CreateMaterializedView(ctx context.Context, req *b
 		return nil, err
 	}
 	id := req.GetMaterializedViewId()
-	if !resname.IsResourceID(id) {
-		return nil, refusal.Invalid("materialized_view_id", "%q is not an id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
-	}
-	if err := s.Limits.Check(len(id), limits.MaxViewIDBytes, "materialized_view_id", "characters"); err != nil {
+	if err := s.checkViewID("materialized_view_id", id); err != nil {
 		return nil, err
 	}
 	if req.GetMaterializedView().GetQuery() == "" {
@@ -139,21 +135,7 @@ func (s instanceAdminService) GetMaterializedView(_ context.Context, req *btapb.
 
 // ListMaterializedViews returns the views of an instance, sorted by name, in pages.
 func (s instanceAdminService) ListMaterializedViews(ctx context.Context, req *btapb.ListMaterializedViewsRequest) (*btapb.ListMaterializedViewsResponse, error) {
-	var found []*btapb.MaterializedView
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
-		names, err := parents(tx, req.GetParent())
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			views, err := loadAll[btapb.MaterializedView](tx, kindMaterializedView, name+"/materializedViews/")
-			if err != nil {
-				return err
-			}
-			found = append(found, views...)
-		}
-		return nil
-	})
+	found, err := viewsUnder[btapb.MaterializedView](ctx, s.Control, req.GetParent(), kindMaterializedView, "/materializedViews/")
 	if err != nil {
 		return nil, err
 	}
@@ -165,22 +147,9 @@ func (s instanceAdminService) ListMaterializedViews(ctx context.Context, req *bt
 // UpdateMaterializedView changes deletion_protection. The query cannot be changed.
 func (s instanceAdminService) UpdateMaterializedView(ctx context.Context, req *btapb.UpdateMaterializedViewRequest) (*longrunningpb.Operation, error) {
 	given := req.GetMaterializedView()
-	paths := req.GetUpdateMask().GetPaths()
-	switch {
-	case slices.Equal(paths, []string{"*"}):
-		paths = []string{"query", "deletion_protection"}
-	case len(paths) > 0:
-		var err error
-		if paths, err = maskPaths(req.GetUpdateMask(), "query", "name", "deletion_protection"); err != nil {
-			return nil, err
-		}
-	default:
-		if given.GetQuery() != "" {
-			paths = append(paths, "query")
-		}
-		if given.GetDeletionProtection() {
-			paths = append(paths, "deletion_protection")
-		}
+	paths, err := viewPaths(req.GetUpdateMask(), given, "query", "name", "deletion_protection")
+	if err != nil {
+		return nil, err
 	}
 	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		v, err := materializedView(tx, given.GetName())
@@ -212,11 +181,19 @@ func (s instanceAdminService) DeleteMaterializedView(ctx context.Context, req *b
 		if err := checkEtag(v.GetName(), req.GetEtag(), v.GetEtag()); err != nil {
 			return err
 		}
-		if v.GetDeletionProtection() {
-			return refusal.Precondition("Materialized View %s has deletion protection enabled.", v.GetName())
+		if err := checkUnprotected(v); err != nil {
+			return err
 		}
 		return s.deleteMaterializedView(tx, v.GetName())
 	}))
+}
+
+// checkUnprotected returns an error for a view that has deletion_protection.
+func checkUnprotected(v *btapb.MaterializedView) error {
+	if v.GetDeletionProtection() {
+		return refusal.Precondition("Materialized View %s has deletion protection enabled.", v.GetName())
+	}
+	return nil
 }
 
 func (s *Control) deleteMaterializedView(tx *engine.CatalogTx, name string) error {
@@ -230,8 +207,8 @@ func (s *Control) deleteMaterializedViews(tx *engine.CatalogTx, instance string)
 		return err
 	}
 	for _, v := range views {
-		if v.GetDeletionProtection() {
-			return refusal.Precondition("Materialized View %s has deletion protection enabled.", v.GetName())
+		if err := checkUnprotected(v); err != nil {
+			return err
 		}
 	}
 	for _, v := range views {
