@@ -36,8 +36,12 @@ func (s *sqlSession) list(ctx context.Context) error {
 	add := func(kind, name string) {
 		found = append(found, []string{name[strings.LastIndexByte(name, '/')+1:], kind})
 	}
-	if err := s.eachTable(ctx, func(name string) { add(kindTable, name) }); err != nil {
+	tables, err := s.bigtable().Tables(ctx)
+	if err != nil {
 		return err
+	}
+	for _, id := range tables {
+		add(kindTable, id)
 	}
 	parent := s.instanceName()
 	views := btapb.NewBigtableInstanceAdminClient(s.target.conn)
@@ -64,15 +68,9 @@ func (s *sqlSession) list(ctx context.Context) error {
 	return printAligned(s.out, found)
 }
 
-// eachTable calls f with the name of each table.
-func (s *sqlSession) eachTable(ctx context.Context, f func(name string)) error {
-	return eachPage(func(token string) (string, error) {
-		page, err := btapb.NewBigtableTableAdminClient(s.target.conn).ListTables(ctx, &btapb.ListTablesRequest{Parent: s.instanceName(), View: btapb.Table_NAME_ONLY, PageToken: token})
-		for _, t := range page.GetTables() {
-			f(t.GetName())
-		}
-		return page.GetNextPageToken(), err
-	})
+// bigtable returns a client of the target's tables.
+func (s *sqlSession) bigtable() *btclient.Client {
+	return btclient.New(s.target.conn, s.target.project, s.target.instance, btclient.Options{AppProfile: s.AppProfile})
 }
 
 var (
@@ -93,15 +91,18 @@ func (s *sqlSession) hint(ctx context.Context, said string) string {
 	if missing == nil {
 		return ""
 	}
+	tables, err := s.bigtable().Tables(ctx)
+	if err != nil {
+		return "" // the error of the query counts
+	}
 	var found []string
-	err := s.eachTable(ctx, func(name string) {
-		id := name[strings.LastIndexByte(name, '/')+1:]
+	for _, id := range tables {
 		if m := itemTable.FindStringSubmatch(id); m != nil && (m[1] == missing[1] || len(id) == maxTableID && strings.HasPrefix(missing[1], m[1])) {
 			found = append(found, "`"+id+"`")
 		}
-	})
-	if err != nil || len(found) == 0 {
-		return "" // the error of the query counts
+	}
+	if len(found) == 0 {
+		return ""
 	}
 	return fmt.Sprintf("\nThe items of the DynamoDB table %s are in %s; keep the backticks.", missing[1], strings.Join(found, ", "))
 }
@@ -220,7 +221,7 @@ func (s *sqlSession) qualifiers(ctx context.Context, table string) (map[string][
 	)}
 	seen := map[[2]string]bool{}
 	found := map[string][]string{}
-	for row, err := range btclient.New(s.target.conn, s.target.project, s.target.instance, btclient.Options{AppProfile: s.AppProfile}).Read(ctx, read) {
+	for row, err := range s.bigtable().Read(ctx, read) {
 		if err != nil {
 			return nil, err
 		}
