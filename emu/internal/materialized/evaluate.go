@@ -34,8 +34,11 @@ type entry struct {
 
 // size estimates the memory of an entry, in bytes.
 func (e *entry) size() int {
-	n := len(e.key) + len(e.parts)
-	for _, m := range e.cells {
+	return len(e.key) + len(e.parts) + cellsSize(e.cells)
+}
+
+func cellsSize(cells []engine.Mutation) (n int) {
+	for _, m := range cells {
 		n += len(m.Family) + len(m.Qualifier) + len(m.Value) + 64
 	}
 	return n
@@ -108,9 +111,10 @@ func (d *Definition) entries(ctx context.Context, src execution.Source) ([]entry
 			n = len(out)
 			at[string(key)] = n
 			out = append(out, entry{key: key})
+			size += len(key)
 		}
 		e := &out[n]
-		size -= e.size()
+		cells, parts := len(e.cells), len(e.parts)
 		if d.group != nil {
 			var err error
 			if e.parts, err = appendParts(e.parts, row, d.parts); err != nil {
@@ -119,7 +123,7 @@ func (d *Definition) entries(ctx context.Context, src execution.Source) ([]entry
 		} else {
 			e.cells = d.appendCells(e.cells, row)
 		}
-		if size += e.size(); size > maxOutputBytes {
+		if size += cellsSize(e.cells[cells:]) + len(e.parts) - parts; size > maxOutputBytes {
 			return value.Exhausted("a row of a view selects more than %d bytes", maxOutputBytes)
 		}
 		return nil
