@@ -94,8 +94,7 @@ const (
 	renewEvery   = 5 * time.Second
 	leaseReserve = 2 * time.Second // before its end, nothing is written
 	checkEvery   = time.Minute     // the tables of the target
-	saveEvery    = SaveEvery
-	lookEvery    = saveEvery / 4 // for an event between two checkpoints
+	lookEvery    = SaveEvery / 4   // for an event between two checkpoints
 	orderedLag   = time.Minute
 	leaseWait    = 250 * time.Millisecond
 	// defaultGiveUp is how long the target may be unavailable.
@@ -326,10 +325,10 @@ func (f *follower) due(ctx context.Context, event func() bool) error {
 	step := lookEvery
 	f.mu.Lock()
 	if endless := !f.Tip && f.Until.IsZero(); f.following && endless || !f.failing.IsZero() {
-		step = saveEvery
+		step = SaveEvery
 	}
 	f.mu.Unlock()
-	for spent := time.Duration(0); spent < saveEvery && (spent == 0 || !event()); spent += step {
+	for spent := time.Duration(0); spent < SaveEvery && (spent == 0 || !event()); spent += step {
 		if err := f.Sleep(ctx, step); err != nil {
 			return err
 		}
@@ -367,7 +366,7 @@ func (f *follower) apply(ctx context.Context, records []change) error {
 			return err
 		}
 		most = max(1, n/2) // a slow target may need longer than the lease for more
-		if err := f.Sleep(ctx, saveEvery); err != nil {
+		if err := f.Sleep(ctx, SaveEvery); err != nil {
 			return err
 		}
 	}

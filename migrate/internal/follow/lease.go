@@ -42,7 +42,7 @@ func awaitLease(ctx context.Context, store statetable.Store, sleep func(context.
 		case !said:
 			warn("Bigtable table %s: waiting up to %v for the lease of %s, which may have ended without releasing it", store.Table, ms.LeaseTime, s.Owner)
 		}
-		if err := sleep(ctx, saveEvery); err != nil {
+		if err := sleep(ctx, SaveEvery); err != nil {
 			return nil, err
 		}
 	}
@@ -299,7 +299,7 @@ func (f *follower) lostTo(s ms.State) error {
 // the run are applied.
 func (f *follower) end(ctx context.Context, drained bool) error {
 	err := f.save(ctx)
-	for f.tolerates(err) && f.Sleep(ctx, saveEvery) == nil { // the same run again would repeat more than a second
+	for f.tolerates(err) && f.Sleep(ctx, SaveEvery) == nil { // the same run again would repeat more than a second
 		err = f.save(ctx)
 	}
 	if f.lost {
