@@ -43,19 +43,29 @@ func tarGz(files []file, at time.Time) ([]byte, error) {
 		return nil, err
 	}
 	w := tar.NewWriter(z)
-	for _, f := range sorted(files) {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode(), Size: int64(len(f.data)), ModTime: at, Format: tar.FormatPAX}); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(f.data); err != nil {
-			return nil, err
-		}
+	if err := writeSorted(w, files, tar.Header{ModTime: at, Format: tar.FormatPAX}); err != nil {
+		return nil, err
 	}
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
 	err = z.Close()
 	return out.Bytes(), err
+}
+
+// writeSorted writes files in the order of their names. like has the fields that all headers share.
+func writeSorted(w *tar.Writer, files []file, like tar.Header) error {
+	for _, f := range sorted(files) {
+		header := like
+		header.Typeflag, header.Name, header.Mode, header.Size = tar.TypeReg, f.name, f.mode(), int64(len(f.data))
+		if err := w.WriteHeader(&header); err != nil {
+			return err
+		}
+		if _, err := w.Write(f.data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // zipped returns a zip archive, or a jar or wheel, whose files have the given time. The files

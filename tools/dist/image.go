@@ -117,13 +117,8 @@ func (r *release) image(b build) (v1.Image, error) {
 func imageLayer(files []file, at time.Time) (v1.Layer, error) {
 	var text bytes.Buffer
 	w := tar.NewWriter(&text)
-	for _, f := range sorted(files) {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode(), Size: int64(len(f.data)), ModTime: at}); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(f.data); err != nil {
-			return nil, err
-		}
+	if err := writeSorted(w, files, tar.Header{ModTime: at}); err != nil {
+		return nil, err
 	}
 	for _, folder := range []tar.Header{
 		{Name: "data/", Mode: 0o755, Uid: imageUser, Gid: imageUser}, // a volume takes its owner from it
