@@ -11,11 +11,7 @@ import (
 // as items.
 func TestChanges(t *testing.T) {
 	ctx := browser(t)
-	srv := start(t)
-	if err := srv.ddb.Open(); err != nil {
-		t.Fatal(err)
-	}
-	srv.call(t, "CreateTable", createThings)
+	srv := startThings(t)
 	srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"},"same":{"S":"s"},"total":{"N":"1"}}}`)
 	srv.createTable(t, "rows", "f")
 	p := open(t, ctx, srv)

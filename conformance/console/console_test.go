@@ -72,6 +72,17 @@ func start(t *testing.T) *server {
 	return serverOf(startWith(t, labserver.Options{Closed: true}))
 }
 
+// startThings starts a server whose DynamoDB endpoint has the empty table things.
+func startThings(t *testing.T) *server {
+	t.Helper()
+	srv := start(t)
+	if err := srv.ddb.Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.call(t, "CreateTable", createThings)
+	return srv
+}
+
 func serverOf(s *labserver.Server) *server { return &server{s.Lab, s.DynamoDB, s.URL} }
 
 // startFixture starts a server with the data of a shipped fixture.

@@ -87,11 +87,7 @@ var (
 // armed, and compiles.
 func TestCopied_Faults(t *testing.T) {
 	ctx := browser(t)
-	srv := start(t)
-	if err := srv.ddb.Open(); err != nil {
-		t.Fatal(err)
-	}
-	srv.call(t, "CreateTable", createThings)
+	srv := startThings(t)
 	srv.createTable(t, "rows", "f")
 	p := open(t, ctx, srv)
 	p.visit("/lab")
@@ -255,11 +251,7 @@ func TestCopied_Query(t *testing.T) {
 // compiles.
 func TestCopied_Request(t *testing.T) {
 	ctx := browser(t)
-	srv := start(t)
-	if err := srv.ddb.Open(); err != nil {
-		t.Fatal(err)
-	}
-	srv.call(t, "CreateTable", createThings)
+	srv := startThings(t)
 	p := open(t, ctx, srv)
 	p.visit("/d/things")
 	p.until("[...document.querySelectorAll('main a')].some((a) => a.textContent === 'Open in Query' && a.checkVisibility() && a.getAttribute('href').startsWith('/query?op=Scan&request=%7B%22TableName%22%3A%22things%22'))")

@@ -22,11 +22,7 @@ import (
 // expands to its Bigtable calls.
 func TestRequests_Live(t *testing.T) {
 	ctx := browser(t)
-	srv := start(t)
-	if err := srv.ddb.Open(); err != nil {
-		t.Fatal(err)
-	}
-	srv.call(t, "CreateTable", createThings)
+	srv := startThings(t)
 	p := open(t, ctx, srv)
 	p.visit("/requests?f=" + url.QueryEscape("endpoint:ddb"))
 	p.until("document.body.innerText.includes('● live')")
@@ -102,11 +98,7 @@ func TestRequests_Paused(t *testing.T) {
 // TestItem_Edit: putting an item first shows the changes, and then the table has it.
 func TestItem_Edit(t *testing.T) {
 	ctx := browser(t)
-	srv := start(t)
-	if err := srv.ddb.Open(); err != nil {
-		t.Fatal(err)
-	}
-	srv.call(t, "CreateTable", createThings)
+	srv := startThings(t)
 	srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"},"same":{"S":"s"},"total":{"N":"1"}}}`)
 	p := open(t, ctx, srv)
 	p.visit("/d/things")
@@ -351,11 +343,7 @@ func TestKeys_LargeRow(t *testing.T) {
 // TestQuery: a request is run, and its Bigtable calls are shown.
 func TestQuery(t *testing.T) {
 	ctx := browser(t)
-	srv := start(t)
-	if err := srv.ddb.Open(); err != nil {
-		t.Fatal(err)
-	}
-	srv.call(t, "CreateTable", createThings)
+	srv := startThings(t)
 	srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"thing-1"},"total":{"N":"1"}}}`)
 	srv.createTable(t, "_first", "f")
 	p := open(t, ctx, srv)

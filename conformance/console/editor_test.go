@@ -143,11 +143,7 @@ func TestEditor_Mistake(t *testing.T) {
 // editor.
 func TestEditor_Type(t *testing.T) {
 	ctx := browser(t)
-	srv := start(t)
-	if err := srv.ddb.Open(); err != nil {
-		t.Fatal(err)
-	}
-	srv.call(t, "CreateTable", createThings)
+	srv := startThings(t)
 	for _, id := range []string{"a", "b"} {
 		srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"`+id+`"}}}`)
 	}

@@ -325,11 +325,7 @@ func TestItems_Grid(t *testing.T) {
 // TestItems_Conditions: all conditions of a filter must hold, and a click on the head of a column sorts the page.
 func TestItems_Conditions(t *testing.T) {
 	ctx := browser(t)
-	srv := start(t)
-	if err := srv.ddb.Open(); err != nil {
-		t.Fatal(err)
-	}
-	srv.call(t, "CreateTable", createThings)
+	srv := startThings(t)
 	for id, rest := range map[string]string{"a": `,"kind":{"S":"x"},"total":{"N":"9"}`, "b": `,"kind":{"S":"x"},"total":{"N":"10"}`, "c": `,"kind":{"S":"y"},"total":{"N":"100"}`, "d": ""} {
 		srv.call(t, "PutItem", fmt.Sprintf(`{"TableName":"things","Item":{"id":{"S":%q}%s}}`, id, rest))
 	}

@@ -105,11 +105,7 @@ const covered = `[...document.querySelectorAll('.field')].filter((e) => e.checkV
 // in a narrow window.
 func TestLab_Width(t *testing.T) {
 	ctx := browser(t)
-	srv := start(t)
-	if err := srv.ddb.Open(); err != nil {
-		t.Fatal(err)
-	}
-	srv.call(t, "CreateTable", createThings)
+	srv := startThings(t)
 	for _, fault := range []string{
 		`{"endpoint":"bigtable","method":"BigtableTableAdmin/GetIamPolicy","effect":"fail","code":"UNAVAILABLE","applied":true,"times":100,"probability":0.25}`,
 		`{"endpoint":"bigtable","method":"ReadRows","effect":"cut","code":"UNAVAILABLE","rows":2,"row":{"text":"` + strings.Repeat("long", 50) + `"},"times":1}`,

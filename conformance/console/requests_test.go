@@ -36,11 +36,7 @@ func (s *server) send(t *testing.T, operation, body string, headers ...string) {
 // Requests and Home, until the toggle shows them; Clear forgets all requests.
 func TestRequests_Own(t *testing.T) {
 	ctx := browser(t)
-	srv := start(t)
-	if err := srv.ddb.Open(); err != nil {
-		t.Fatal(err)
-	}
-	srv.call(t, "CreateTable", createThings)
+	srv := startThings(t)
 	p := open(t, ctx, srv)
 	ask[bool](p, "fetch('/api/v1/requests', {method: 'DELETE'}).then((r) => r.ok)")
 	srv.send(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"}}}`)
@@ -76,11 +72,7 @@ func TestRequests_Own(t *testing.T) {
 // stopped, without alarm; the filter finds them.
 func TestRequests_Shown(t *testing.T) {
 	ctx := browser(t)
-	srv := start(t)
-	if err := srv.ddb.Open(); err != nil {
-		t.Fatal(err)
-	}
-	srv.call(t, "CreateTable", createThings)
+	srv := startThings(t)
 	srv.createTable(t, "large", "f")
 	for _, key := range []string{"a", "b", "c"} {
 		srv.set(t, "large", key, btclient.Cell{Family: "f", Timestamp: 1000, Value: make([]byte, 4<<20)})
@@ -224,11 +216,7 @@ func TestHistory(t *testing.T) {
 // columns without data are left out.
 func TestRequests_Tools(t *testing.T) {
 	ctx := browser(t)
-	srv := start(t)
-	if err := srv.ddb.Open(); err != nil {
-		t.Fatal(err)
-	}
-	srv.call(t, "CreateTable", createThings)
+	srv := startThings(t)
 	srv.send(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"}}}`)
 	srv.send(t, "GetItem", `{"TableName":"nothing","Key":{"id":{"S":"a"}}}`, "X-Tabletop-Test", "TestNothing")
 	p := open(t, ctx, srv)

@@ -34,11 +34,7 @@ const streamThings = `{"TableName":"things","StreamSpecification":{"StreamEnable
 // Written data is shown and never executed.
 func TestStreams(t *testing.T) {
 	ctx := browser(t)
-	srv := start(t)
-	if err := srv.ddb.Open(); err != nil {
-		t.Fatal(err)
-	}
-	srv.call(t, "CreateTable", createThings)
+	srv := startThings(t)
 	m, err := srv.ddb.Mapping(t.Context(), "things")
 	if err != nil {
 		t.Fatal(err)

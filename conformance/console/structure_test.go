@@ -119,11 +119,7 @@ func TestPages_Missing(t *testing.T) {
 // fields accept what the pages show.
 func TestNotation(t *testing.T) {
 	ctx := browser(t)
-	srv := start(t)
-	if err := srv.ddb.Open(); err != nil {
-		t.Fatal(err)
-	}
-	srv.call(t, "CreateTable", createThings)
+	srv := startThings(t)
 	srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"\u202ea\u0000\t\\x00é"},"is":{"S":"this"}}}`)
 	srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"other"},"is":{"S":"other"}}}`)
 	srv.createTable(t, "rows", "f")
