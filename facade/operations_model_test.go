@@ -191,7 +191,7 @@ func (m *machine) create(r *rapid.T, t *ddbmodel.Table) {
 	}
 }
 
-// actions returns the actions of which the test chooses each at random, by name.
+// actions returns the actions by name. Each step of the test chooses one of them at random.
 func (m *machine) actions() map[string]func(*rapid.T) {
 	alone := func(kind string) func(*rapid.T) {
 		return func(r *rapid.T) { m.run(r, m.write(r, true, kind)) }

@@ -165,7 +165,7 @@ func (d *drawnTable) path(t *rapid.T) ddbmodel.Path {
 	return p
 }
 
-// paths draws up to most paths, of which none is below another or equal to it; nil is none.
+// paths draws at most `most` different paths. No path is below another. It may return nil.
 func (d *drawnTable) paths(t *rapid.T, most int) []ddbmodel.Path {
 	var paths []ddbmodel.Path
 	for range rapid.IntRange(0, most).Draw(t, "paths") {
