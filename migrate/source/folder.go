@@ -132,11 +132,7 @@ func openPart(t tree, name string, o Options) (*Source, error) {
 
 // describe sets the key and the indexes of a folder's table from its description.
 func (s *Source) describe(t tree, name string) error {
-	text, err := fs.ReadFile(t, name)
-	if err != nil {
-		return Damaged(Unrecognized, Position{File: t.label(name)}, err, "cannot read the description of the table")
-	}
-	d, err := ParseTableSchema(t.label(name), text)
+	d, err := readSchema(t, name)
 	if err != nil {
 		return err
 	}
@@ -144,8 +140,35 @@ func (s *Source) describe(t tree, name string) error {
 	if d.Name != "" {
 		table.Name = d.Name
 	}
-	table.Key, table.Indexes, table.TTL, table.KeyFrom = d.Key, d.Indexes, d.TTL, "declared by "+t.label(name)
+	table.declare(d, t.label(name))
 	return nil
+}
+
+// describeExport acts like describe for the folder of an export, if it has a description of its
+// only table.
+func (s *Source) describeExport(t tree, name string) error {
+	if _, err := fs.Stat(t, name); isNotExist(err) || len(s.Tables) != 1 {
+		return nil
+	}
+	d, err := readSchema(t, name)
+	if err == nil && d.Name == s.Tables[0].Name {
+		s.Tables[0].declare(d, t.label(name))
+	}
+	return err
+}
+
+// readSchema reads the description of a folder's table.
+func readSchema(t tree, name string) (*TableSchema, error) {
+	text, err := fs.ReadFile(t, name)
+	if err != nil {
+		return nil, Damaged(Unrecognized, Position{File: t.label(name)}, err, "cannot read the description of the table")
+	}
+	return ParseTableSchema(t.label(name), text)
+}
+
+// declare sets what a description declares; from is its name.
+func (t *Table) declare(d *TableSchema, from string) {
+	t.Key, t.Indexes, t.TTL, t.KeyFrom = d.Key, d.Indexes, d.TTL, "declared by "+from
 }
 
 // errNoKey returns the error for plain JSON without a declared key, which no input of this

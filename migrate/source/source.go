@@ -358,7 +358,9 @@ func openTree(fsys fs.FS, name, root string, o Options) (*Source, error) {
 			src, err = openFolder(t, name, o)
 		}
 		if src == nil && err == nil {
-			src, err = openExport(t, name)
+			if src, err = openExport(t, name); err == nil {
+				err = src.describeExport(t, path.Join(name, schemaName))
+			}
 		}
 	case isCSV(name):
 		src, err = openCSV(t, name, o.CSV)
@@ -474,7 +476,7 @@ func (s *Source) applySchema(o Options) error {
 			continue
 		}
 		applied = true
-		t.Key, t.Indexes, t.TTL, t.KeyFrom = d.Key, d.Indexes, d.TTL, "declared by "+file
+		t.declare(d, file)
 	}
 	if !applied {
 		return Damaged(SchemaInvalid, Position{File: file}, nil, "the schema is for table %s, but the source %s has %s", d.Name, s.Path, s.tableNames())
