@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"reflect"
 	"sync"
 	"time"
@@ -71,6 +70,8 @@ type serveCommand struct {
 	Project  string   `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Data:"`
 	Instance string   `help:"Instance of the DynamoDB tables. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Data:"`
 
+	Seeds seedFlags `embed:"" group:"Data:"`
+
 	Control consoleFlags `embed:"" group:"Console and control API:"`
 	Access  accessFlags  `embed:"" group:"Access:"`
 	Web     webFlags     `embed:"" group:"Web pages:"`
@@ -89,7 +90,7 @@ type serveCommand struct {
 	GCInterval  *time.Duration `name:"gc-interval" help:"How often --gc=background and --gc=eager collect garbage. Default: 1m." placeholder:"DURATION" group:"Bigtable:" rare:""`
 	AdminDelay  time.Duration  `name:"admin-delay" help:"How long admin operations take; new resources are CREATING meanwhile. Default: 0s." placeholder:"DURATION" group:"Bigtable:"`
 	Lag         time.Duration  `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance. Affects reads, consistency tokens and change streams. Default: 0s." placeholder:"DURATION" group:"Bigtable:"`
-	ViewLag     time.Duration  `name:"view-lag" help:"How long a change of a table takes to reach its materialized views. Default: 0s, a view reflects a write once it is acknowledged." placeholder:"DURATION" group:"Bigtable:"`
+	ViewLag     time.Duration  `name:"view-lag" help:"How long a change of a table takes to reach its materialized views. Default: 0s, a view reflects a write once it is acknowledged." placeholder:"DURATION" group:"Bigtable:" rare:""`
 	Churn       float64        `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record is read. Default: 0." placeholder:"P" group:"Bigtable:" rare:""`
 	KeepDeleted *int64         `name:"keep-deleted" help:"Keep at most this many MiB of deleted tables for UndeleteTable, for at most 7 days; the oldest are removed first. Default: 128 in memory, all with --data." placeholder:"MIB" group:"Bigtable:" rare:""`
 	KeepTables  *int           `name:"keep-deleted-tables" help:"Keep at most this many deleted tables for UndeleteTable; the oldest are removed first. Default: 100 in memory, all with --data." placeholder:"N" group:"Bigtable:" rare:""`
@@ -217,10 +218,7 @@ func (c *serveCommand) Validate() error {
 	default:
 		return fmt.Errorf("--limits: %q must be strict, production or off", c.Limits)
 	}
-	if err := c.Dynamo.check(c.Access, len(c.Mapping)); err != nil {
-		return err
-	}
-	return nil
+	return errors.Join(c.Seeds.check(c), c.Dynamo.check(c.Access, len(c.Mapping)))
 }
 
 // Run serves until ctx ends, then stops cleanly.
@@ -269,7 +267,10 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 	if err != nil {
 		return err
 	}
-	mappings = append(mappings, with.mappings...)
+	seeds, mappings, err := c.Seeds.open(append(mappings, with.mappings...))
+	if err != nil {
+		return err
+	}
 	secure, err := c.Access.tls()
 	if err != nil {
 		return err
@@ -319,6 +320,9 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 			return err
 		}
 	}
+	if err := s.fill(ctx, seeds, dynamoDB); err != nil {
+		return err
+	}
 	if err := s.openDynamoDB(ctx, dynamoDB); err != nil {
 		return err
 	}
@@ -331,31 +335,11 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 	s.announce()
 	select {
 	case <-ctx.Done():
+		s.stopped = true
 		return nil
 	case err := <-s.failed:
 		return err
 	}
-}
-
-func loadMappings(files []string) ([]*mapping.Mapping, error) {
-	var out []*mapping.Mapping
-	seen := make(map[string]string) // source table to file
-	for _, file := range files {
-		src, err := os.ReadFile(file)
-		if err != nil {
-			return nil, badInput("--mapping: %w", err)
-		}
-		m, err := mapping.Load(file, src, os.DirFS(filepath.Dir(file)))
-		if err != nil {
-			return nil, badInput("--mapping: %w", err)
-		}
-		if first, ok := seen[m.SourceTable()]; ok {
-			return nil, badInput("--mapping: %s and %s both describe the table %s", first, file, m.SourceTable())
-		}
-		seen[m.SourceTable()] = file
-		out = append(out, m)
-	}
-	return out, nil
 }
 
 // serving is a running serve command.
@@ -377,6 +361,7 @@ type serving struct {
 	closers                                 []func() error
 	deadline                                time.Time // of the stop
 	background                              sync.WaitGroup
+	stopped                                 bool // on request, after the start
 }
 
 // openBigtable opens the store and its endpoint. dynamoDB are the options of the DynamoDB
@@ -509,15 +494,10 @@ func (s *serving) openDynamoDB(ctx context.Context, o facade.Options) error {
 	if c.DynamoDB == off {
 		return nil
 	}
+	s.exportAtStop(o)
 	handler, reap, err := s.startDynamoDB(ctx, o)
-	if errors.Is(err, facade.ErrOtherMapping) {
-		return badInput("--mapping: %w", err)
-	}
-	if bad, ok := errors.AsType[*facade.OptionError](err); ok {
-		return badInput("%s: %w", dynamoDBFlag[bad.Option], bad.Err)
-	}
 	if err != nil {
-		return c.ofTarget(err)
+		return c.ofEndpoint(err)
 	}
 	s.every(c.TTLInterval, func(ctx context.Context) {
 		deleted, err := reap(ctx)
@@ -613,6 +593,8 @@ func (s *serving) announce() {
 		export("BIGTABLE_EMULATOR_HOST", c.Target)
 	case c.Data != "":
 		where = "in " + c.Data
+	case c.Seeds.ExportOnExit != "":
+		where = "in memory, exported to " + c.Seeds.ExportOnExit + " on exit"
 	}
 	switch {
 	case s.bigtableAddr == nil:
