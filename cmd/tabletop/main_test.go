@@ -461,7 +461,8 @@ func TestServe_Warnings(t *testing.T) {
 	}
 }
 
-// TestServe_PortInUse is a fault of the environment, whose error has advice.
+// TestServe_PortInUse is a fault of the environment, whose error has advice, and names the process
+// on Linux.
 func TestServe_PortInUse(t *testing.T) {
 	t.Parallel()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -474,6 +475,9 @@ func TestServe_PortInUse(t *testing.T) {
 		out, err := exec.CommandContext(t.Context(), "tabletop", args...).CombinedOutput()
 		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitEnvironment {
 			t.Errorf("%s: %v, want exit code %d", flag, err, exitEnvironment)
+		}
+		if runtime.GOOS == "linux" && !strings.Contains(string(out), fmt.Sprintf(": stop process %d (", os.Getpid())) {
+			t.Errorf("%s: %s does not name process %d", flag, out, os.Getpid())
 		}
 		if !strings.Contains(string(out), lis.Addr().String()) || !strings.Contains(string(out), flag+"=127.0.0.1:0 selects a free one\n") {
 			t.Errorf("%s: %s", flag, out)

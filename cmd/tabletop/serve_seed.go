@@ -41,7 +41,9 @@ func (f *seedFlags) open(mappings []*mapping.Mapping) (*seed.Seed, []*mapping.Ma
 			return nil, nil, badInput("--export-on-exit: %w", err)
 		}
 	}
-	paths := slices.DeleteFunc(slices.Clone(f.Seed), func(path string) bool { return f.ExportOnExit != "" && absolute(path) == absolute(f.ExportOnExit) && isEmpty(path) })
+	paths := slices.DeleteFunc(slices.Clone(f.Seed), func(path string) bool {
+		return f.ExportOnExit != "" && absolute(path) == absolute(f.ExportOnExit) && isEmpty(path)
+	})
 	seeds, err := seed.Open(paths...)
 	if err != nil {
 		return nil, nil, badInput("--seed: %w", err)

@@ -31,7 +31,9 @@ func seedFolder(t *testing.T) string {
 // keys returns the sorted keys of the items in orders.
 func keys(t *testing.T, s *server) string {
 	t.Helper()
-	var page struct{ Items []struct{ PK struct{ S string } } }
+	var page struct {
+		Items []struct{ PK struct{ S string } }
+	}
 	if err := json.Unmarshal([]byte(strings.ReplaceAll(dynamoDB(t, s, "Scan", `{"TableName":"orders"}`), `"pk"`, `"PK"`)), &page); err != nil {
 		t.Fatal(err)
 	}
