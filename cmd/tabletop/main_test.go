@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		log.Fatal(err)
 	}
-	testscript.Main(m, map[string]func(){"tabletop": main})
+	testscript.Main(m, map[string]func(){"tabletop": main, "launcher": launcher})
 }
 
 // raceOptions is the variable with the race detector's options.
