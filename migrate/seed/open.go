@@ -124,6 +124,11 @@ func (s *Seed) openFixture(name string) error {
 	if m != nil {
 		s.Mappings = append(s.Mappings, m)
 		s.table(m.SourceTable(), name)
+		for _, t := range src.Tables {
+			if !t.Named {
+				t.Name = m.SourceTable()
+			}
+		}
 	}
 	return s.add(src, name)
 }

@@ -317,6 +317,26 @@ func TestFill_Fixtures(t *testing.T) {
 	}
 }
 
+// The items of a fixture that do not name their table are those of its mapping.
+func TestFill_FixtureUnnamed(t *testing.T) {
+	t.Parallel()
+	dir := write(t, map[string]string{
+		"source/items.jsonl": `{"id": {"S": "a"}, "total": {"N": "5"}}`,
+		"mapping.yaml": `apiVersion: migration/v1
+source: {table: Orders, key: {hash: {name: id, type: S}}, schema: {total: N}}
+target: {table: orders, joiner: plain('#'), families: {o: {gc: {versions: 1}}}}
+rules: [{name: order, row: ["{id:s}"], put: [{attr: "*", cell: "o:{attr}"}]}]
+`,
+	})
+	seeds, err := seed.Open(dir)
+	must(t, err)
+	s := start(t)
+	must(t, s.DynamoDB.Map(seeds.Mappings))
+	_, err = fill(t, s, dir)
+	must(t, err)
+	equal(t, []string{`{"id":{"S":"a"},"total":{"N":"5"}}`}, items(t, s.DynamoDB, "Orders"))
+}
+
 func TestWrite_RoundTrip(t *testing.T) {
 	t.Parallel()
 	s := start(t)
