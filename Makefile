@@ -108,7 +108,7 @@ RACE_TIMEOUT ?= 12m
 
 # Separate modules, which keep their dependencies out of the main one. A test of
 # internal/test/lint fails if one is missing here.
-MODULES := conformance emu/internal/filter/re2 tools/dist
+MODULES := conformance emu/internal/filter/re2 examples/go tools/dist
 
 # -count=1, since the go command does not notice changes of the program that these tests start.
 .PHONY: test-modules
@@ -198,6 +198,7 @@ conformance: build ## test the official Python clients against a running server
 	.venv/bin/pip install --quiet --disable-pip-version-check -r conformance/python/requirements.txt
 	.venv/bin/python conformance/python/run.py bin/tabletop
 	TABLETOP_BINARY=bin/tabletop PYTHONPATH=clients/python .venv/bin/python -B -W ignore -m pytest -q -p no:cacheprovider -p tabletop conformance/python/test_fixtures.py
+	TABLETOP_BINARY=bin/tabletop PYTHONPATH=clients/python .venv/bin/python -B -W ignore -m pytest -q -p no:cacheprovider -p tabletop examples/python
 
 .PHONY: conformance-client
 conformance-client: build ## run the official Go client's own integration tests

@@ -33,6 +33,7 @@
 //     and internal/test has the test machinery.
 //   - conformance, a separate module, tests the program with official clients.
 //   - tools/dist, a separate module, builds the files of a release.
+//   - examples has sample projects of users, in several languages; that in Go is a module.
 //
 // An arrow points from a package to its allowed imports; internal/test/lint enforces it.
 //
