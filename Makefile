@@ -214,6 +214,7 @@ conformance-js: build ## test the official JavaScript clients against a running 
 	node conformance/js/run.mjs bin/tabletop
 	node conformance/js/control.mjs bin/tabletop
 	node conformance/js/setup/run.mjs bin/tabletop
+	node conformance/js/example.mjs bin/tabletop
 
 bin/java-classpath: conformance/java/pom.xml
 	mvn -q -B -f conformance/java/pom.xml dependency:build-classpath -Dmdep.outputFile=$(CURDIR)/bin/java-classpath
