@@ -234,6 +234,10 @@ conformance-java: build bin/java-classpath ## test the official Java clients, an
 	javac -cp "$$(cat bin/java-classpath)" -d bin/java-classes clients/java/Tabletop.java clients/java/TabletopExtension.java conformance/java/Control.java conformance/java/OrdersTest.java
 	java -Dslf4j.internal.verbosity=ERROR -cp "bin/java-classes:$$(cat bin/java-classpath)" Control bin/tabletop
 	TABLETOP_BINARY=bin/tabletop java -Dslf4j.internal.verbosity=ERROR -cp "bin/java-classes:$$(cat bin/java-classpath)" org.junit.platform.console.ConsoleLauncher execute --select-class OrdersTest --select-class OrdersWithFlagsTest --fail-if-no-tests --details summary --disable-banner --disable-ansi-colors
+	mkdir -p bin/java-orders/src
+	for f in Tabletop TabletopExtension; do { echo 'package io.github.tabletopemu;'; cat clients/java/$$f.java; } >bin/java-orders/src/$$f.java; done
+	javac -cp "$$(cat bin/java-classpath)" -d bin/java-orders bin/java-orders/src/*.java examples/java/src/*/java/orders/*.java
+	cd examples/java && TABLETOP_BINARY=$(CURDIR)/bin/tabletop java -Dslf4j.internal.verbosity=ERROR -cp "$(CURDIR)/bin/java-orders:$$(cat $(CURDIR)/bin/java-classpath)" org.junit.platform.console.ConsoleLauncher execute --select-class orders.OrdersTest --fail-if-no-tests --details summary --disable-banner --disable-ansi-colors
 	$(GO) -C conformance test . -count=1 -run TestExamples/Java -conformance.java="$(CURDIR)/bin/java-classes:$$(cat bin/java-classpath)"
 	java -Dslf4j.internal.verbosity=ERROR -cp "$$(cat bin/java-classpath)" conformance/java/Changes.java bin/tabletop
 
