@@ -373,6 +373,11 @@ func TestWrite_RoundTrip(t *testing.T) {
 	all, err := source.Open(dir, source.Options{})
 	must(t, err)
 	equal(t, 3, len(all.Tables))
+	for _, table := range all.Tables {
+		if table.Key.Hash.Name == "" {
+			t.Errorf("table %s has no key", table.Name)
+		}
+	}
 }
 
 // settings returns the description of a table without what differs between two tables.

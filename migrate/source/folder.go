@@ -144,15 +144,16 @@ func (s *Source) describe(t tree, name string) error {
 	return nil
 }
 
-// describeExport acts like describe for the folder of an export, if it has a description of its
-// only table.
-func (s *Source) describeExport(t tree, name string) error {
-	if _, err := fs.Stat(t, name); isNotExist(err) || len(s.Tables) != 1 {
+// describeExport sets the key and the indexes of the table of an export from a description beside
+// the folder of exports, if there is one of this table.
+func (t *Table) describeExport(files tree, export string) error {
+	name := path.Join(path.Dir(path.Dir(export)), schemaName)
+	if _, err := fs.Stat(files, name); isNotExist(err) {
 		return nil
 	}
-	d, err := readSchema(t, name)
-	if err == nil && d.Name == s.Tables[0].Name {
-		s.Tables[0].declare(d, t.label(name))
+	d, err := readSchema(files, name)
+	if err == nil && d.Name == t.Name {
+		t.declare(d, files.label(name))
 	}
 	return err
 }

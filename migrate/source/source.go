@@ -358,9 +358,7 @@ func openTree(fsys fs.FS, name, root string, o Options) (*Source, error) {
 			src, err = openFolder(t, name, o)
 		}
 		if src == nil && err == nil {
-			if src, err = openExport(t, name); err == nil {
-				err = src.describeExport(t, path.Join(name, schemaName))
-			}
+			src, err = openExport(t, name)
 		}
 	case isCSV(name):
 		src, err = openCSV(t, name, o.CSV)
