@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"log"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,14 +21,12 @@ import (
 func launcher() {
 	server := exec.Command("tabletop", "serve")
 	server.Stdout, server.Stderr = os.Stdout, os.Stderr
-	pipe, err := server.StdinPipe()
-	if err == nil {
-		err = server.Start()
+	if _, err := server.StdinPipe(); err != nil { // open as long as this process
+		log.Fatal(err)
 	}
-	if err == nil {
-		err = server.Wait()
+	if err := server.Run(); err != nil {
+		log.Fatal(err)
 	}
-	_, _ = pipe, err
 }
 
 // launched is a running launcher with its server.
@@ -56,7 +56,10 @@ func launch(t *testing.T, dir string, env ...string) *launched {
 	if err := l.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.cmd.Process.Kill() })
+	t.Cleanup(func() {
+		_ = l.cmd.Process.Kill()
+		_ = l.cmd.Wait()
+	})
 	return l
 }
 
@@ -113,8 +116,10 @@ func TestLauncher_Killed(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if _, err := http.Get(*found.DynamoDB); err == nil {
-		t.Error("the port is still open")
+	for _, addr := range []string{*found.Bigtable, strings.TrimPrefix(*found.DynamoDB, "http://"), strings.TrimPrefix(found.Console, "http://")} {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			t.Errorf("%s is still open: %v", addr, conn.Close())
+		}
 	}
 }
 
