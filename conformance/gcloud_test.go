@@ -70,7 +70,7 @@ func TestGcloud(t *testing.T) {
 		{"authorized-views delete part --table=orders --instance=main-inst", ""},
 		{"tables delete orders --instance=main-inst", ""},
 		{"tables undelete orders --instance=main-inst", ""},
-		{"app-profiles delete single --instance=main-inst", ""},
+		{"app-profiles delete single --instance=main-inst --force", ""},
 		{"clusters delete main-c2 --instance=main-inst", ""},
 		{"instances delete main-inst", ""},
 	} {

@@ -105,7 +105,7 @@ func setParameter(m proto.Message, path string, values []string) error {
 	return nil
 }
 
-// camelCase turns names in snake case into those of JSON, such as page_size into pageSize.
+// camelCase turns names in snake case into those of JSON.
 func camelCase(names string) string {
 	var b strings.Builder
 	for i, word := range strings.Split(names, "_") {
