@@ -234,6 +234,8 @@ type beginning struct {
 	// load writes the demo to the store, before the DynamoDB endpoint opens. It is nil without a demo.
 	load     func(context.Context, *lab.Lab) error
 	fixtures fs.FS // in place of --fixtures
+	// announce prints the ready lines of another program, which the command replaces. It is nil for serve.
+	announce func(*serving)
 }
 
 func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (err error) {
@@ -282,13 +284,14 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 		_, _ = fmt.Fprintf(p.stderr, "tabletop: warning: the token of --token-file has %s, and can be guessed: use at least %d\n", phrase.Counted(int64(len(token)), "character"), leastTokenBytes)
 	}
 	s := &serving{
-		command: c,
-		tls:     secure,
-		token:   token,
-		program: p,
-		clock:   clock.New(),
-		logger:  slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		failed:  make(chan error, 3),
+		command:  c,
+		tls:      secure,
+		token:    token,
+		program:  p,
+		replaces: with.announce != nil,
+		clock:    clock.New(),
+		logger:   slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		failed:   make(chan error, 3),
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
 
@@ -328,7 +331,11 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 	if err := s.writePortFile(); err != nil {
 		return fmt.Errorf("--port-file: %w", err)
 	}
-	s.announce()
+	if with.announce != nil {
+		with.announce(s)
+	} else {
+		s.announce()
+	}
 	select {
 	case <-ctx.Done():
 		return nil
@@ -367,6 +374,8 @@ type serving struct {
 	tls     *tls.Config // nil for plain text
 	token   string      // "": not required
 	failed  chan error  // an endpoint that failed
+	// replaces means that the command is a stand-in for another program, without flags for access.
+	replaces bool
 
 	lab      *lab.Lab           // nil with --target
 	endpoint *dynamodb.Endpoint // of lab
@@ -586,7 +595,7 @@ func (s *serving) listen(flag string, addr listenAddress, protocol string, greet
 		return nil, nil, listenError(flag, addr, err)
 	}
 	tracked := newTrackedListener(lis, greeting)
-	if tcp, ok := lis.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && s.token == "" {
+	if tcp, ok := lis.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && s.token == "" && !s.replaces {
 		_, _ = fmt.Fprintf(s.program.stderr,
 			"tabletop: warning: %s %s can be reached from other machines without credentials; require a token with --token-file\n", flag, lis.Addr())
 	}
