@@ -134,7 +134,7 @@ func main() {
 			os.Exit(exitSignaled + int(syscall.SIGINT))
 		}
 	})
-	code := p.run(ctx, os.Args[1:])
+	code := p.runAs(ctx, os.Args)
 	stop()
 	os.Exit(code)
 }
