@@ -79,9 +79,14 @@ func (c *dynamoDBLocalCommand) origins() []string { return strings.Split(c.CORS,
 
 // Run serves until ctx ends, then stops cleanly.
 func (c *dynamoDBLocalCommand) Run(ctx context.Context, p *program) error {
-	err := c.server().serve(ctx, p, beginning{announce: c.announce})
+	return c.server().replace(ctx, p, "--port", c.announce)
+}
+
+// replace serves in place of another program, whose flag names the address.
+func (c *serveCommand) replace(ctx context.Context, p *program, flag string, announce func(*serving)) error {
+	err := c.serve(ctx, p, beginning{announce: announce})
 	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "listen" {
-		return fmt.Errorf("--port: %w", failed) // the error of serve names its own flag
+		return fmt.Errorf("%s: %w", flag, failed) // the error of serve has its own flag
 	}
 	return err
 }

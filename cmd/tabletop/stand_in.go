@@ -79,7 +79,7 @@ func (p *program) runJava(ctx context.Context, args []string) int {
 func (p *program) runGcloud(ctx context.Context, args []string) int {
 	flags := flag.NewFlagSet("tabletop: gcloud", flag.ContinueOnError)
 	flags.SetOutput(p.stderr)
-	address := flags.String("host-port", "localhost:8086", "the `HOST:PORT` to listen on")
+	address := flags.String("host-port", "127.0.0.1:8086", "the `HOST:PORT` to listen on")
 	for _, name := range []string{"project", "verbosity", "account", "configuration"} {
 		_ = flags.String(name, "", "without effect")
 	}
@@ -112,9 +112,9 @@ func (p *program) runGcloud(ctx context.Context, args []string) int {
 	}
 	s := plainServer()
 	s.Bigtable, s.DynamoDB = addr, off
-	err = s.serve(ctx, p, beginning{announce: func(s *serving) {
+	err = s.replace(ctx, p, "gcloud: --host-port", func(s *serving) {
 		_, _ = fmt.Fprintf(p.stderr, "[bigtable] Cloud Bigtable emulator running on %s\n", s.bigtableAddr)
-	}})
+	})
 	if err != nil {
 		return p.fail(err)
 	}
