@@ -265,7 +265,7 @@ func TestCompatImage(t *testing.T) {
 		{
 			"Bigtable in Go and Java", nil,
 			[]string{"/bin/sh", "-c", "gcloud beta emulators bigtable start --host-port 0.0.0.0:0 --project=test-project"},
-			regexp.MustCompile(`^\[bigtable\] Cloud Bigtable emulator running on 0\.0\.0\.0:(\d+)$`), 0,
+			regexp.MustCompile(`^\[bigtable\] Cloud Bigtable emulator running on \[::\]:(\d+)$`), 0,
 		},
 		{
 			"Bigtable in .NET",
