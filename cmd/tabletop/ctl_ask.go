@@ -29,13 +29,14 @@ var switches = []string{"--all", "--help", "--version"}
 
 // arranged rewrites the arguments of commands whose forms kong does not read.
 func arranged(args []string) []string {
-	for name, rewrite := range map[string]func([]string, int) []string{"ctl": arrangedCtl, "dynamodb-local": arrangedLocal} {
-		at := slices.Index(args, name)
-		if at == 0 || at > 0 && strings.HasPrefix(args[0], "--config") { // else a word of another command
-			return rewrite(args, at)
-		}
+	at := slices.IndexFunc(args, func(word string) bool { return word == "ctl" || word == "dynamodb-local" })
+	switch {
+	case at < 0 || at > 0 && !strings.HasPrefix(args[0], "--config"): // a word of another command
+		return args
+	case args[at] == "ctl":
+		return arrangedCtl(args, at)
 	}
-	return args
+	return arrangedLocal(args, at)
 }
 
 // arrangedCtl moves flags of ctl, the word at a position, before its arguments, which must be

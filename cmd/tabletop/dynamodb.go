@@ -146,7 +146,7 @@ func (d *dynamoDBFlags) apply(o *facade.Options, token string) error {
 	o.StreamShards, o.StreamShardRotation, o.StreamRetention = d.StreamShards, d.StreamShardRotation, d.StreamRetention
 	t, index := d.TableDelay, max(d.TableDelay, d.IndexDelay)
 	o.StatusDelays = facade.StatusDelays{
-		Create: t, Update: t, Delete: t, IndexCreate: index, IndexFill: index, IndexDelete: index, TimeToLive: t, Backup: t,
+		Create: t, Update: t, Delete: t, IndexCreate: index, IndexFill: t, IndexDelete: index, TimeToLive: t, Backup: t,
 	}
 	var err error
 	if d.AccessKeys != "" {

@@ -15,15 +15,15 @@ import (
 // dynamoDBLocalCommand serves DynamoDB with the command line of DynamoDB Local, AWS's emulator.
 // Variables of the environment configure serve, and not a program that scripts start by its flags.
 type dynamoDBLocalCommand struct {
-	Port        uint16 `help:"Port of the endpoint; 0 selects a free one. Default: ${default}." default:"8000" placeholder:"N" env:"-" group:"Flags of DynamoDB Local:"`
-	InMemory    bool   `name:"inMemory" help:"Keep the data in memory." env:"-" group:"Flags of DynamoDB Local:"`
-	DBPath      string `name:"dbPath" help:"Store the data below this folder, which must exist. Default: the working directory." placeholder:"DIR" env:"-" group:"Flags of DynamoDB Local:"`
-	SharedDB    bool   `name:"sharedDb" help:"Share the tables between all access keys and regions. Default: each pair of an access key and a region has separate tables." env:"-" group:"Flags of DynamoDB Local:"`
-	CORS        string `name:"cors" help:"Origins whose pages may use the endpoint, separated by commas. Default: ${default}, all." default:"*" placeholder:"ORIGIN,..." env:"-" group:"Flags of DynamoDB Local:"`
-	Delay       bool   `name:"delayTransientStatuses" help:"Keep indexes that UpdateTable adds or deletes in CREATING or DELETING for 2 seconds." env:"-" group:"Flags of DynamoDB Local:"`
-	Optimize    bool   `name:"optimizeDbBeforeStartup" help:"Accepted together with --dbPath, without effect: the store compacts itself." env:"-" group:"Flags of DynamoDB Local:"`
-	NoTelemetry bool   `name:"disableTelemetry" help:"Accepted without effect: Tabletop sends no telemetry." env:"-" group:"Flags of DynamoDB Local:"`
-	Public      bool   `help:"Listen on all interfaces, as DynamoDB Local does. Default: 127.0.0.1 alone." env:"-" group:"Flags of Tabletop:"`
+	Port        uint16   `help:"Port of the endpoint; 0 selects a free one. Default: ${default}." default:"8000" placeholder:"N" env:"-" group:"Flags of DynamoDB Local:"`
+	InMemory    bool     `name:"inMemory" help:"Keep the data in memory." env:"-" group:"Flags of DynamoDB Local:"`
+	DBPath      string   `name:"dbPath" help:"Store the data below this folder, which must exist. Default: the working directory." placeholder:"DIR" env:"-" group:"Flags of DynamoDB Local:"`
+	SharedDB    bool     `name:"sharedDb" help:"Share the tables between all access keys and regions. Default: each pair of an access key and a region has separate tables." env:"-" group:"Flags of DynamoDB Local:"`
+	CORS        []string `name:"cors" help:"Origins whose pages may use the endpoint, separated by commas. Default: ${default}, all." default:"*" sep:"," placeholder:"ORIGIN" env:"-" group:"Flags of DynamoDB Local:"`
+	Delay       bool     `name:"delayTransientStatuses" help:"Keep indexes that UpdateTable adds or deletes in CREATING or DELETING for 2 seconds." env:"-" group:"Flags of DynamoDB Local:"`
+	Optimize    bool     `name:"optimizeDbBeforeStartup" help:"Accepted together with --dbPath, without effect: the store compacts itself." env:"-" group:"Flags of DynamoDB Local:"`
+	NoTelemetry bool     `name:"disableTelemetry" help:"Accepted without effect: Tabletop sends no telemetry." env:"-" group:"Flags of DynamoDB Local:"`
+	Public      bool     `help:"Listen on all interfaces, as DynamoDB Local does. Default: 127.0.0.1 alone." env:"-" group:"Flags of Tabletop:"`
 }
 
 // The stores of dynamodb-local below its folder: with and without --sharedDb it has other tables.
@@ -71,11 +71,9 @@ func (c *dynamoDBLocalCommand) Validate() error {
 	if info, err := os.Stat(c.DBPath); c.DBPath != "" && (err != nil || !info.IsDir()) {
 		return fmt.Errorf("--dbPath: %q is not an existing folder", c.DBPath)
 	}
-	web := webFlags{CORS: c.origins()}
+	web := webFlags{CORS: c.CORS}
 	return web.check()
 }
-
-func (c *dynamoDBLocalCommand) origins() []string { return strings.Split(c.CORS, ",") }
 
 // Run serves until ctx ends, then stops cleanly.
 func (c *dynamoDBLocalCommand) Run(ctx context.Context, p *program) error {
@@ -99,7 +97,7 @@ func (c *dynamoDBLocalCommand) server() *serveCommand {
 	if c.Public {
 		s.DynamoDB = listenAddress(fmt.Sprintf("0.0.0.0:%d", c.Port))
 	}
-	s.Web = webFlags{CORS: c.origins(), Like: likeDynamoDBLocal}
+	s.Web = webFlags{CORS: c.CORS, Like: likeDynamoDBLocal}
 	s.Dynamo.Namespaced = !c.SharedDB
 	if c.Delay {
 		s.Dynamo.IndexDelay = indexDelay
@@ -127,5 +125,5 @@ func (c *dynamoDBLocalCommand) announce(s *serving) {
 	}
 	_, port, _ := net.SplitHostPort(s.dynamoDBAddr.String()) // of a listener
 	_, _ = fmt.Fprintf(s.program.stdout, "Initializing DynamoDB Local with the following configuration:\nPort:\t%s\nInMemory:\t%t\nVersion:\t%s\nDbPath:\t%s\nSharedDb:\t%t\nshouldDelayTransientStatuses:\t%t\nCorsParams:\t%s\n\n",
-		port, c.InMemory, version(), path, c.SharedDB, c.Delay, c.CORS)
+		port, c.InMemory, version(), path, c.SharedDB, c.Delay, strings.Join(c.CORS, ","))
 }

@@ -200,6 +200,24 @@ func TestDynamoDBLocal_Settings(t *testing.T) {
 	}
 }
 
+// TestArranged: the first word that names a command decides how its arguments are read.
+func TestArranged(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"dynamodb-local -port 1 -h":               "dynamodb-local --port 1 -h",
+		"--config f dynamodb-local -inMemory":     "--config f dynamodb-local --inMemory",
+		"--config f ctl rows dynamodb-local -1":   "--config f ctl rows dynamodb-local  -1",
+		"help dynamodb-local":                     "help dynamodb-local",
+		"migrate lint dynamodb-local -x":          "migrate lint dynamodb-local -x",
+		"dynamodb-local -dbPath ctl --sharedDb":   "dynamodb-local --dbPath ctl --sharedDb",
+		"--config=f dynamodb-local -cors=* -port": "--config=f dynamodb-local --cors=* --port",
+	} {
+		if got := strings.Join(arranged(strings.Fields(args)), " "); got != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
+		}
+	}
+}
+
 // TestDynamoDBLocal_Port: the error of a port in use names the flag.
 func TestDynamoDBLocal_Port(t *testing.T) {
 	t.Parallel()
