@@ -130,6 +130,7 @@ func unpack(t *testing.T, layout, folder string) container {
 // inside returns a command in the file system of an image: as its user in a chroot if this process may, or
 // else by its path.
 func inside(t *testing.T, folder, workdir string, env []string, words ...string) *exec.Cmd {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
 	cmd.Env = env
 	cmd.Dir = workdir
