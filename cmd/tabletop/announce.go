@@ -30,6 +30,9 @@ func (s *serving) announce() {
 	default:
 		export("BIGTABLE_EMULATOR_HOST", clientAddr(s.bigtableAddr))
 	}
+	if s.restAddr != nil {
+		export("CLOUDSDK_API_ENDPOINT_OVERRIDES_BIGTABLEADMIN", s.restURL()+"/")
+	}
 	if s.dynamoDBAddr != nil {
 		export("AWS_ENDPOINT_URL_DYNAMODB", s.dynamoDBURL())
 		export("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", s.dynamoDBURL()) // such clients ignore other variables
