@@ -329,9 +329,7 @@ class Tabletop(Control):
     _server: _Process
 
     @classmethod
-    def start(
-            cls, binary: str | os.PathLike[str] | None = None, args: Sequence[str] = (), timeout: float = 60,
-            seed: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = ()) -> Tabletop:
+    def start(cls, binary: str | os.PathLike[str] | None = None, args: Sequence[str] = (), timeout: float = 60, seed: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = ()) -> Tabletop:
         """Start tabletop serve on free ports of 127.0.0.1 with further args, and wait until it is ready.
 
         binary is the program, by default that of TABLETOP_BINARY, of pip, or tabletop on PATH. timeout is in
