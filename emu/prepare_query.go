@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
+	"github.com/tabletop-emu/tabletop/emu/internal/bundle"
 	"github.com/tabletop-emu/tabletop/emu/internal/materialized"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -115,6 +116,29 @@ func (s *Server) catalog(r admin.Catalog, instance string) catalog {
 func (c catalog) View(id string) (query string, ok bool) {
 	v, err := admin.LogicalView(c.r, c.instance+"/logicalViews/"+id)
 	return v.GetQuery(), err == nil
+}
+
+// Type returns a message or enum in a schema bundle of a table.
+func (c catalog) Type(table, id, name string) (of value.Type, version string, ok bool) {
+	b, err := admin.FindSchemaBundle(c.r, "name", c.bundleName(table, id))
+	if err != nil {
+		return of, "", false
+	}
+	schema, err := bundle.Proto(b.GetProtoSchema().GetProtoDescriptors())
+	if err != nil { // a bundle of Avro schemas
+		return of, "", false
+	}
+	if m := schema.Message(name); m != nil {
+		return value.ProtoOf(id, m), b.GetEtag(), true
+	}
+	if e := schema.Enum(name); e != nil {
+		return value.EnumOf(id, e), b.GetEtag(), true
+	}
+	return of, "", false
+}
+
+func (c catalog) bundleName(table, id string) string {
+	return resname.TablesOf(c.instance) + table + "/schemaBundles/" + id
 }
 
 // Table returns a table or a materialized view by its id.

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/bundle"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/rowkey"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/analysis"
@@ -29,6 +30,8 @@ type naiveTable struct {
 	families []analysis.Family // in the order of their names
 	key      *rowkey.Schema
 	rows     []naiveRow // in the order of their keys; each has cells
+	bundle   *bundle.Schema
+	bundleID string
 }
 
 type naiveRow struct {
@@ -86,6 +89,20 @@ func (n naiveTables) Table(id string) (*analysis.Table, bool) {
 func (n naiveTables) View(id string) (query string, ok bool) {
 	query, ok = n.views[id]
 	return query, ok
+}
+
+func (n naiveTables) Type(table, id, name string) (of value.Type, version string, ok bool) {
+	t := n.tables[table]
+	if t == nil || t.bundle == nil || id != t.bundleID {
+		return of, "", false
+	}
+	if m := t.bundle.Message(name); m != nil {
+		return value.ProtoOf(id, m), "", true
+	}
+	if e := t.bundle.Enum(name); e != nil {
+		return value.EnumOf(id, e), "", true
+	}
+	return of, "", false
 }
 
 // naive evaluates plans before their optimization: an operator at a time, over all rows and all columns of a
@@ -560,6 +577,12 @@ func (n *naive) eval(e plan.Expr, row []value.Value) (value.Value, error) {
 			return value.Null, err
 		}
 		return v.Elems()[e.N], nil
+	case *plan.MessageField:
+		v, err := n.eval(e.Expr, row)
+		if err != nil {
+			return value.Null, err
+		}
+		return e.Field.Read(v)
 	case *plan.MakeArray:
 		items, err := n.evalAll(e.Items, row)
 		return value.Array(items), err

@@ -20,6 +20,9 @@ type Catalog interface {
 	Table(id string) (*Table, bool)
 	// View returns the query of a logical view by its id.
 	View(id string) (query string, ok bool)
+	// Type returns a message or enum in a schema bundle of a table, by its full name. The version
+	// changes with the bundle.
+	Type(table, bundle, name string) (of value.Type, version string, ok bool)
 }
 
 // Table is a table of an instance.

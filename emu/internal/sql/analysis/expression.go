@@ -488,8 +488,29 @@ func (a *analyzer) typeOf(t *syntax.Type) (value.Type, error) {
 		if of, ok := value.ScalarType(name); ok {
 			return of, nil
 		}
+		if of, ok := a.bundled(name); ok {
+			return of, nil
+		}
 		return value.Type{}, a.fail(t.At, "Type not found: %s", name)
 	}
+}
+
+// bundled returns the type with the id of a schema bundle, a dot and a full name. The bundle is
+// one of a table that the statement reads. The id can have dots, too.
+func (a *analyzer) bundled(name string) (of value.Type, ok bool) {
+	for _, use := range a.out.Tables {
+		for i := range len(name) {
+			if name[i] != '.' || use.Materialized != 0 {
+				continue
+			}
+			of, version, ok := a.o.Catalog.Type(use.Table, name[:i], name[i+1:])
+			if ok {
+				a.out.Bundles = append(a.out.Bundles, plan.BundleUse{Table: use.Table, Bundle: name[:i], Version: version})
+				return of, true
+			}
+		}
+	}
+	return of, false
 }
 
 // array analyzes an array.

@@ -335,14 +335,30 @@ func (b *block) fieldsOf(e syntax.Expr) ([]column, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.Type().Kind() != value.KindStruct {
+	out := fieldsOf(t.Expr)
+	if out == nil {
 		return nil, b.a.fail(e.Pos(), "Dot-star is not supported for type %v", t.Type())
 	}
-	var out []column
-	for n, f := range t.Type().Fields() {
-		out = append(out, column{name: f.Name, expr: &plan.Field{Expr: t.Expr, N: n, Of: f.Type}})
-	}
 	return out, nil
+}
+
+// fieldsOf returns the fields of a STRUCT or PROTO as columns; nil for other types.
+func fieldsOf(e plan.Expr) (columns []column) {
+	switch t := e.Type(); t.Kind() { //nolint:exhaustive // the others have no fields
+	case value.KindStruct:
+		columns = []column{}
+		for n, f := range t.Fields() {
+			columns = append(columns, column{name: f.Name, expr: &plan.Field{Expr: e, N: n, Of: f.Type}})
+		}
+	case value.KindProto:
+		columns = []column{}
+		for _, name := range t.MessageFields() {
+			if f, err := t.MessageField(name); err == nil {
+				columns = append(columns, column{name: name, expr: &plan.MessageField{Expr: e, Field: f}})
+			}
+		}
+	}
+	return columns
 }
 
 // starChanges applies EXCEPT and REPLACE.
@@ -573,6 +589,8 @@ func textOf(e plan.Expr) string {
 		return "#" + strconv.Itoa(e.N)
 	case *plan.Field:
 		return textOf(e.Expr) + "." + strconv.Itoa(e.N)
+	case *plan.MessageField:
+		return textOf(e.Expr) + "." + e.Field.Name()
 	case *plan.Call:
 		if e.Function.Volatile {
 			return fmt.Sprintf("%p", e)
