@@ -50,6 +50,8 @@ type ViewColumn struct {
 type Family struct {
 	Name  string
 	Value value.Type // of its cells: BYTES, or INT64 of an aggregate
+	// Sketch is set if the cells are HLL++ sketches, whose values are their estimates.
+	Sketch bool
 }
 
 // Options are the options of Analyze.

@@ -150,7 +150,7 @@ func (a *analyzer) table(t *syntax.TableName, with *names) (plan.Operator, range
 		if args.WithHistory {
 			t = historyOf(t)
 		}
-		add(&plan.ScanColumn{Kind: plan.Family, Name: f.Name, Type: value.MapOf(value.BytesType, t)}, false)
+		add(&plan.ScanColumn{Kind: plan.Family, Name: f.Name, Type: value.MapOf(value.BytesType, t), Sketch: f.Sketch}, false)
 	}
 	if !args.WithHistory {
 		first := len(variable.columns) - len(of.Families)

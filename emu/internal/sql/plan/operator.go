@@ -147,6 +147,8 @@ type ScanColumn struct {
 	// the same for all rows.
 	Used       bool
 	Qualifiers []Expr
+	// Sketch is set for a family of HLL++ sketches, whose values are their estimates.
+	Sketch bool
 }
 
 // TimeArgs are the temporal arguments of a table, over no slots; nil for those that are absent.
