@@ -89,9 +89,14 @@ func (a *analyzer) callOf(at int, name string, operands []syntax.Expr, s *scope,
 	}
 	t, err := a.resolved(at, f, args, others, parts)
 	if call, ok := t.Expr.(*plan.Call); ok && safe {
-		call.Call, call.Parts = call.Safe(), "SAFE "+call.Parts
+		makeSafe(call)
 	}
 	return t, err
+}
+
+// makeSafe gives a call the prefix SAFE.
+func makeSafe(call *plan.Call) {
+	call.Call, call.Parts = call.Safe(), "SAFE "+call.Parts
 }
 
 // arguments analyzes the arguments of a call. others also has the lambdas and the words such as
@@ -211,10 +216,10 @@ func (a *analyzer) aggregate(e *syntax.Call, f *function.Function, s *scope) (ty
 		return typed{}, err
 	}
 	call := t.Expr.(*plan.Call)
-	out := plan.AggregateCall{Call: call.Call, Args: call.Args, Distinct: e.Distinct, SkipNulls: e.Ignore == syntax.IgnoreNulls}
 	if e.Safe {
-		return typed{}, a.refuse(e.SafeAt, "SAFE before an aggregate function is")
+		makeSafe(call)
 	}
+	out := plan.AggregateCall{Call: call.Call, Args: call.Args, Distinct: e.Distinct, SkipNulls: e.Ignore == syntax.IgnoreNulls}
 	if e.Distinct && (len(args) == 0 || !args[0].Type().SupportsGrouping()) {
 		return typed{}, a.fail(e.Pos(), "Aggregate functions with DISTINCT cannot be used with arguments of this type")
 	}

@@ -110,7 +110,8 @@ type Call struct {
 	args        []Arg
 }
 
-// Safe returns the call with the prefix SAFE: an error of evaluation becomes NULL.
+// Safe returns the call with the prefix SAFE: an error of evaluation becomes NULL. The prefix has
+// no effect on functions that are not aggregates but need OVER.
 func (c Call) Safe() Call {
 	if eval := c.Eval; eval != nil {
 		c.Eval = func(ctx *Context, args []value.Value) (value.Value, error) { return safe(eval(ctx, args)) }
@@ -119,6 +120,9 @@ func (c Call) Safe() Call {
 		c.Lazy = func(ctx *Context, argument func(i int) (value.Value, error)) (value.Value, error) {
 			return safe(lazy(ctx, argument))
 		}
+	}
+	if start := c.accumulator; start != nil {
+		c.accumulator = func() Accumulator { return &safeAccumulator{inner: start()} }
 	}
 	return c
 }

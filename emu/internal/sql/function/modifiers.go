@@ -46,6 +46,30 @@ func (o Order) Compare(a, b value.Value) int {
 // rowBytes is the memory of a kept row, and of each of its sort keys, beside the values.
 const rowBytes = 48
 
+// safeAccumulator has the result NULL once an error of evaluation occurred.
+type safeAccumulator struct {
+	inner  Accumulator
+	failed bool
+}
+
+func (s *safeAccumulator) Add(ctx *Context, args []value.Value) error {
+	if s.failed {
+		return nil
+	}
+	err := s.inner.Add(ctx, args)
+	if s.failed = isEvaluation(err); s.failed {
+		return nil
+	}
+	return err
+}
+
+func (s *safeAccumulator) Result(ctx *Context) (value.Value, error) {
+	if s.failed {
+		return value.Null, nil
+	}
+	return safe(s.inner.Result(ctx))
+}
+
 // Modified returns an accumulator with modifiers. Its rows have the arguments of the function, then the
 // argument of HAVING, then those of ORDER BY.
 func (c Call) Modified(m Modifiers) Accumulator {
