@@ -513,6 +513,9 @@ func (n *naive) total(call plan.AggregateCall, rows [][]value.Value) (value.Valu
 				best = v
 			}
 		}
+		if slices.ContainsFunc(all, func(values []value.Value) bool { return value.IsNaN(values[by]) }) {
+			all = nil // no row has the maximum or minimum NaN
+		}
 		all = slices.DeleteFunc(all, func(values []value.Value) bool { return values[by].IsNull() || value.Compare(values[by], best) != 0 })
 	}
 	if call.Distinct {

@@ -215,11 +215,22 @@ func (a *analyzer) aggregate(e *syntax.Call, f *function.Function, s *scope) (ty
 	if err != nil {
 		return typed{}, err
 	}
+	if f.Over != nil {
+		if err := a.windowArguments(e, f, args); err != nil {
+			return typed{}, err
+		}
+	}
 	call := t.Expr.(*plan.Call)
+	if e.Ignore == syntax.RespectNulls {
+		call.Call, call.Parts = call.RespectNulls(), "RESPECT NULLS "+call.Parts
+	}
 	if e.Safe {
 		makeSafe(call)
 	}
 	out := plan.AggregateCall{Call: call.Call, Args: call.Args, Distinct: e.Distinct, SkipNulls: e.Ignore == syntax.IgnoreNulls}
+	if e.Limit != nil && f.Name != "ARRAY_AGG" { // NULLs do not count
+		out.SkipNulls = true
+	}
 	if e.Distinct && (len(args) == 0 || !args[0].Type().SupportsGrouping()) {
 		return typed{}, a.fail(e.Pos(), "Aggregate functions with DISTINCT cannot be used with arguments of this type")
 	}

@@ -16,6 +16,8 @@ import (
 type typed struct {
 	plan.Expr
 	origin function.Origin
+	// items are those of a STRUCT without a declared type, which coerce one by one.
+	items []typed
 }
 
 // arg returns the expression as an argument.
@@ -24,11 +26,14 @@ func (t typed) arg() function.Arg {
 	if c, ok := t.Expr.(*plan.Const); ok {
 		arg.Value = c.Value
 	}
+	for _, item := range t.items {
+		arg.Fields = append(arg.Fields, item.arg())
+	}
 	return arg
 }
 
 func constant(of value.Type, v value.Value) typed {
-	return typed{&plan.Const{Of: of, Value: v}, function.Literal}
+	return typed{Expr: &plan.Const{Of: of, Value: v}, origin: function.Literal}
 }
 
 // alone returns the expression. It makes an untyped NULL an INT64 and an untyped [] an
@@ -54,6 +59,15 @@ func (a *analyzer) coerce(t typed, to value.Type) (plan.Expr, error) {
 		return &plan.Const{Of: to, Value: value.Array(nil)}, nil
 	case to.IsUnknown() || from.Equal(to):
 		return t.Expr, nil
+	case t.items != nil && to.Kind() == value.KindStruct:
+		out := &plan.MakeStruct{Of: to, Items: make([]plan.Expr, len(t.items))}
+		for i, item := range t.items {
+			var err error
+			if out.Items[i], err = a.coerce(item, to.Fields()[i].Type); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
 	}
 	call, err := function.Cast(function.Arg{Type: from}, to, false)
 	if err != nil {
@@ -84,7 +98,7 @@ func (a *analyzer) expr(e syntax.Expr, s *scope) (typed, error) {
 		if !ok {
 			return typed{}, a.fail(e.At, "Query parameter '%s' not found", e.Name)
 		}
-		return typed{&plan.Param{Name: strings.ToLower(e.Name), Of: t}, function.Parameter}, nil
+		return typed{Expr: &plan.Param{Name: strings.ToLower(e.Name), Of: t}, origin: function.Parameter}, nil
 	case *syntax.Path:
 		return a.path(e, s)
 	case *syntax.Field:
@@ -172,7 +186,7 @@ func (s *scope) aliasOf(p *syntax.Path) *column {
 func (a *analyzer) literal(l *syntax.Literal) (typed, error) {
 	switch l.Kind {
 	case syntax.Null:
-		return typed{&plan.Const{}, function.NullLiteral}, nil
+		return typed{Expr: &plan.Const{}, origin: function.NullLiteral}, nil
 	case syntax.Bool:
 		return constant(value.BoolType, value.Bool(strings.EqualFold(l.Text, "TRUE"))), nil
 	case syntax.Int:
@@ -203,7 +217,7 @@ func (a *analyzer) literal(l *syntax.Literal) (typed, error) {
 		if err != nil {
 			return typed{}, a.fail(l.At, "Invalid %s literal", name)
 		}
-		return typed{&plan.Const{Of: to, Value: v}, function.Literal}, nil
+		return typed{Expr: &plan.Const{Of: to, Value: v}, origin: function.Literal}, nil
 	}
 	return typed{}, a.refuse(l.At, "This literal is")
 }
@@ -535,7 +549,7 @@ func (a *analyzer) array(e *syntax.Array, s *scope) (typed, error) {
 		}
 		elem, literals = of, false
 	case len(items) == 0:
-		return typed{&plan.Const{}, function.EmptyArray}, nil
+		return typed{Expr: &plan.Const{}, origin: function.EmptyArray}, nil
 	default:
 		of, ok := function.Supertype(args)
 		if !ok {
@@ -616,6 +630,7 @@ func (a *analyzer) structOf(e *syntax.Struct, s *scope) (typed, error) {
 		}
 	}
 	out := &plan.MakeStruct{}
+	var items []typed
 	fields := make([]value.Field, len(e.Items))
 	for i, x := range e.Items {
 		t, err := a.expr(x.Expr, s)
@@ -629,7 +644,8 @@ func (a *analyzer) structOf(e *syntax.Struct, s *scope) (typed, error) {
 			if p, ok := x.Expr.(*syntax.Path); ok && name == "" && !e.Tuple {
 				name = p.Names[len(p.Names)-1].Text
 			}
-			fields[i] = value.Field{Name: name, Type: typeOrInt(t.Type())}
+			fields[i] = value.Field{Name: name, Type: t.alone().Type()}
+			items = append(items, t)
 		}
 		if !coercible(t.arg(), fields[i].Type) {
 			return t, a.fail(x.Pos(), "Struct field %d has type %v which does not coerce to %v", i+1, t.Type(), fields[i].Type)
@@ -644,5 +660,5 @@ func (a *analyzer) structOf(e *syntax.Struct, s *scope) (typed, error) {
 	if size(out.Of, maxTypeSize) > maxTypeSize {
 		return typed{}, a.fail(e.At, "A STRUCT has more than %d fields, with those of the types in it", maxTypeSize)
 	}
-	return typed{Expr: out}, nil
+	return typed{Expr: out, items: items}, nil
 }

@@ -79,6 +79,16 @@ type Arg struct {
 	Part string
 	// Lambda resolves the body of a lambda, an argument without a type.
 	Lambda *Lambda
+	// Fields are the fields of a STRUCT that the statement constructs. They coerce one by one.
+	Fields []Arg
+}
+
+// field returns a field of a STRUCT as an argument.
+func (a *Arg) field(i int) Arg {
+	if a.Fields != nil {
+		return a.Fields[i]
+	}
+	return Arg{Type: a.Type.Fields()[i].Type, Origin: a.Origin}
 }
 
 // Lambda is the lambda of an argument.

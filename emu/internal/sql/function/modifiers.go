@@ -90,6 +90,8 @@ type modified struct {
 	n, keys int // arguments of the function; index of the first argument of ORDER BY
 	start   func() Accumulator
 	best    value.Value // of HAVING
+	none    bool        // a value of HAVING is NaN, which no row has as its maximum or minimum
+	err     error       // of a row with the best value of HAVING
 
 	inner Accumulator
 	seen  map[string]bool // of DISTINCT
@@ -101,7 +103,7 @@ type modified struct {
 
 // restart forgets all rows.
 func (s *modified) restart() {
-	s.inner, s.rows, s.size, s.added = s.start(), nil, 0, 0
+	s.inner, s.rows, s.size, s.added, s.err = s.start(), nil, 0, 0, nil
 	if s.m.Distinct {
 		s.seen = map[string]bool{}
 	}
@@ -144,7 +146,11 @@ func (s *modified) Add(ctx *Context, a []value.Value) error {
 // worse reports whether another row has a better value of HAVING. A better one than all before starts
 // again.
 func (s *modified) worse(v value.Value) bool {
-	if v.IsNull() {
+	if value.IsNaN(v) && !s.none {
+		s.none = true
+		s.restart()
+	}
+	if v.IsNull() || s.none {
 		return true
 	}
 	c := value.Compare(v, s.best)
@@ -175,7 +181,14 @@ func (s *modified) add(ctx *Context, args []value.Value) error {
 		return nil
 	}
 	s.added++
-	return s.inner.Add(ctx, args)
+	err := s.inner.Add(ctx, args)
+	if s.m.having() && isEvaluation(err) { // a better row may come
+		if s.err == nil {
+			s.err = err
+		}
+		return nil
+	}
+	return err
 }
 
 func (s *modified) Result(ctx *Context) (value.Value, error) {
@@ -196,6 +209,9 @@ func (s *modified) Result(ctx *Context) (value.Value, error) {
 		}
 	}
 	s.rows = nil
+	if s.err != nil {
+		return value.Null, s.err
+	}
 	return s.inner.Result(ctx)
 }
 

@@ -35,15 +35,15 @@ func statisticsTable() []*Function {
 			}
 			return value.Float64(s.xy / math.Sqrt(s.xx*s.yy))
 		}),
-		aggregate("APPROX_QUANTILES", accumulates("T1, INT64 -> ARRAY<T1>", func(c *Call) (func() Accumulator, error) {
+		constant(2, aggregate("APPROX_QUANTILES", accumulates("T1, INT64 -> ARRAY<T1>", func(c *Call) (func() Accumulator, error) {
 			if !c.Params[0].SupportsOrdering() {
 				return nil, value.InvalidArgument("APPROX_QUANTILES is not defined for arguments of type %v", c.Params[0])
 			}
 			return func() Accumulator { return &quantiles{} }, nil
-		})),
-		aggregate("APPROX_TOP_COUNT", accumulates("T1, INT64 -> ARRAY<STRUCT<value T1, count INT64>>", groupable(false))),
-		aggregate("APPROX_TOP_SUM", accumulates("T1, INT64, INT64 -> ARRAY<STRUCT<value T1, sum INT64>>", groupable(true)),
-			accumulates("T1, FLOAT64, INT64 -> ARRAY<STRUCT<value T1, sum FLOAT64>>", groupable(true))),
+		}))),
+		constant(2, aggregate("APPROX_TOP_COUNT", accumulates("T1, INT64 -> ARRAY<STRUCT<value T1, count INT64>>", groupable(false)))),
+		constant(3, aggregate("APPROX_TOP_SUM", accumulates("T1, INT64, INT64 -> ARRAY<STRUCT<value T1, sum INT64>>", groupable(true)),
+			accumulates("T1, FLOAT64, INT64 -> ARRAY<STRUCT<value T1, sum FLOAT64>>", groupable(true)))),
 	}
 }
 
@@ -104,8 +104,28 @@ func (s *covariance) Add(_ *Context, a []value.Value) error {
 
 func (s *covariance) Result(*Context) (value.Value, error) { return s.finish(s), nil }
 
-// quantiles are exact, and ignore NULLs.
+// constant makes the n-th argument of an aggregate function a constant count.
+func constant(n int, f *Function) *Function {
+	f.Over.Constant, f.Over.Counts = n, true
+	return f
+}
+
+// RespectNulls returns the call of APPROX_QUANTILES that counts NULLs, too.
+func (c Call) RespectNulls() Call {
+	start := c.accumulator
+	c.accumulator = func() Accumulator {
+		a := start()
+		if q, ok := a.(*quantiles); ok {
+			q.nulls = true
+		}
+		return a
+	}
+	return c
+}
+
+// quantiles are exact, and ignore NULLs unless nulls is set.
 type quantiles struct {
+	nulls  bool
 	values []value.Value
 	number int64
 	size   int
@@ -115,7 +135,7 @@ func (s *quantiles) Add(_ *Context, a []value.Value) error {
 	if a[1].IsNull() || a[1].Int64() < 1 || a[1].Int64() > maxElements {
 		return value.OutOfRange("The number of APPROX_QUANTILES must be between 1 and %d", maxElements)
 	}
-	if s.number = a[1].Int64(); a[0].IsNull() {
+	if s.number = a[1].Int64(); a[0].IsNull() && !s.nulls {
 		return nil
 	}
 	s.values = append(s.values, a[0].Clone())
@@ -168,7 +188,7 @@ func (s *top) Add(ctx *Context, a []value.Value) error {
 	}
 	s.number = number.Int64()
 	if s.weighted && !weight.IsNull() && (value.IsNaN(weight) || weight.Number() < 0) {
-		return value.OutOfRange("The weight of APPROX_TOP_SUM must not be negative or NaN")
+		return value.OutOfRange("APPROX_TOP_SUM does not support negative or NaN weights in the second argument; got %.6g", weight.Number())
 	}
 	key := string(value.AppendKey(nil, a[0]))
 	i, ok := s.index[key]

@@ -117,7 +117,7 @@ func floatToInt(v Value, _ *time.Location) (Value, error) {
 		return Null, OutOfRange("Illegal conversion of non-finite floating point number to an integer: %s", FloatText(v))
 	}
 	if f = math.Round(f); f < math.MinInt64 || f >= -math.MinInt64 {
-		return Null, OutOfRange("int64 out of range: %s", FloatText(v))
+		return Null, OutOfRange("int64 out of range: %.6g", f)
 	}
 	return Int64(int64(f)), nil
 }
@@ -126,7 +126,7 @@ func narrow(v Value, _ *time.Location) (Value, error) {
 	f := v.Float64()
 	n := float32(f)
 	if math.IsInf(float64(n), 0) && !math.IsInf(f, 0) {
-		return Null, OutOfRange("float out of range: %s", FloatText(v))
+		return Null, OutOfRange("float out of range: %.6g", f)
 	}
 	return Float32(n), nil
 }
@@ -251,7 +251,7 @@ func arrayCaster(from, to Type) (CastFunc, bool) {
 		return nil, false
 	}
 	return func(v Value, zone *time.Location) (Value, error) {
-		elems, err := castAll(v.Elems(), func(int) CastFunc { return cast }, zone)
+		elems, err := castAll(v.Elems(), func(int) CastFunc { return cast }, zone, "element at index %d in ARRAY")
 		return Array(elems), err
 	}, true
 }
@@ -268,12 +268,13 @@ func structCaster(from, to Type) (CastFunc, bool) {
 		}
 	}
 	return func(v Value, zone *time.Location) (Value, error) {
-		elems, err := castAll(v.Elems(), func(i int) CastFunc { return fields[i] }, zone)
+		elems, err := castAll(v.Elems(), func(i int) CastFunc { return fields[i] }, zone, "field at index %d in STRUCT")
 		return Struct(elems...), err
 	}, true
 }
 
-func castAll(in []Value, cast func(int) CastFunc, zone *time.Location) ([]Value, error) {
+// castAll casts the parts of a value. Errors name a part by the format where.
+func castAll(in []Value, cast func(int) CastFunc, zone *time.Location, where string) ([]Value, error) {
 	out := make([]Value, len(in))
 	for i, v := range in {
 		if v.IsNull() {
@@ -281,7 +282,7 @@ func castAll(in []Value, cast func(int) CastFunc, zone *time.Location) ([]Value,
 		}
 		var err error
 		if out[i], err = cast(i)(v, zone); err != nil {
-			return nil, err
+			return nil, OutOfRange("Error casting "+where+": %v", i, err)
 		}
 	}
 	return out, nil
