@@ -41,7 +41,7 @@ type Context struct {
 	Zone           *time.Location // the default time zone; nil is UTC
 	ViewParameters map[string]string
 	Cluster        string // id of the cluster that runs the statement
-	// Random returns numbers from 0 to 1 for RAND.
+	// Random returns numbers from 0 to 1 for RAND and GENERATE_UUID.
 	Random func() float64
 	// Hold counts memory of the statement, and fails beyond its limit; nil without one.
 	Hold func(bytes int) error
