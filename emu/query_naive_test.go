@@ -239,19 +239,14 @@ func (n *naive) limit(op *plan.Limit) [][]value.Value {
 	count, offset := int64(math.MaxInt64), int64(0)
 	for _, x := range []struct {
 		expr plan.Expr
-		name string
 		into *int64
-	}{{op.Count, "LIMIT", &count}, {op.Offset, "OFFSET", &offset}} {
+	}{{op.Count, &count}, {op.Offset, &offset}} {
 		if x.expr == nil {
 			continue
 		}
 		v, err := n.eval(x.expr, nil)
-		switch {
-		case err != nil:
-		case v.IsNull():
-			err = value.InvalidArgument("%s must not be null", x.name)
-		case v.Int64() < 0:
-			err = value.InvalidArgument("%s expects a non-negative integer literal or parameter", x.name)
+		if err == nil {
+			_, err = function.LimitOf(v, "count and offset")
 		}
 		if n.fails(err) {
 			return nil
@@ -486,6 +481,9 @@ func (n *naive) total(call plan.AggregateCall, rows [][]value.Value) (value.Valu
 	if call.Limit != nil {
 		var err error
 		if limit, err = n.eval(call.Limit, nil); err != nil {
+			return limit, err
+		}
+		if _, err := function.LimitOf(limit, "count"); err != nil {
 			return limit, err
 		}
 	}

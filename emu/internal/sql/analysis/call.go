@@ -240,11 +240,9 @@ func (a *analyzer) aggregate(e *syntax.Call, f *function.Function, s *scope) (ty
 		return typed{}, err
 	}
 	if e.Limit != nil {
-		n, err := a.expr(e.Limit, &scope{clause: "LIMIT OFFSET"})
-		if err != nil {
+		if out.Limit, err = a.limitOf(e.Limit, "LIMIT"); err != nil {
 			return typed{}, err
 		}
-		out.Limit = n.Expr
 	}
 	if e.Having != nil {
 		by, err := a.expr(e.Having.Expr, before)

@@ -66,16 +66,24 @@ func (a *analyzer) limit(l *syntax.Limit, input plan.Operator) (plan.Operator, e
 		if x.expr == nil {
 			continue
 		}
-		e, err := a.expr(x.expr, &scope{clause: "LIMIT OFFSET"})
-		if err != nil {
+		var err error
+		if *x.into, err = a.limitOf(x.expr, x.name); err != nil {
 			return nil, err
 		}
-		if e.Type().Kind() != value.KindInt64 {
-			return nil, a.fail(x.expr.Pos(), "%s expects an integer literal or parameter", x.name)
-		}
-		*x.into = e.Expr
 	}
 	return op, nil
+}
+
+// limitOf analyzes the number of a LIMIT or OFFSET.
+func (a *analyzer) limitOf(x syntax.Expr, clause string) (plan.Expr, error) {
+	e, err := a.expr(x, &scope{clause: "LIMIT OFFSET"})
+	if err != nil {
+		return nil, err
+	}
+	if e.Type().Kind() != value.KindInt64 {
+		return nil, a.fail(x.Pos(), "%s expects an integer literal or parameter", clause)
+	}
+	return e.Expr, nil
 }
 
 // block is a SELECT under analysis.

@@ -22,6 +22,18 @@ type Modifiers struct {
 	HasLimit bool
 }
 
+// LimitOf returns the number of rows of a LIMIT or OFFSET. Errors name the numbers that the clause
+// may have.
+func LimitOf(v value.Value, numbers string) (int64, error) {
+	switch {
+	case v.IsNull():
+		return 0, value.OutOfRange("Limit requires non-null %s", numbers)
+	case v.Int64() < 0:
+		return 0, value.OutOfRange("Limit requires non-negative %s", numbers)
+	}
+	return v.Int64(), nil
+}
+
 // Order is the direction of a column to sort by. NULLs are first in ascending order, last in
 // descending order, unless NullsFirst or NullsLast is set.
 type Order struct {

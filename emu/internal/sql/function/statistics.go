@@ -123,6 +123,21 @@ func (c Call) RespectNulls() Call {
 	return c
 }
 
+// approximations returns the number of elements of a result. GoogleSQL calls it the second
+// argument, also of APPROX_TOP_SUM.
+func approximations(name string, number value.Value) (int64, error) {
+	const most = 100_000
+	switch {
+	case number.IsNull():
+		return 0, value.OutOfRange("The second argument to %s function must not be NULL", name)
+	case number.Int64() < 1:
+		return 0, value.OutOfRange("The second argument to %s function must be positive", name)
+	case number.Int64() > most:
+		return 0, value.OutOfRange("The second argument to %s function cannot be greater than %d", name, most)
+	}
+	return number.Int64(), nil
+}
+
 // quantiles are exact, and ignore NULLs unless nulls is set.
 type quantiles struct {
 	nulls  bool
@@ -132,10 +147,11 @@ type quantiles struct {
 }
 
 func (s *quantiles) Add(_ *Context, a []value.Value) error {
-	if a[1].IsNull() || a[1].Int64() < 1 || a[1].Int64() > maxElements {
-		return value.OutOfRange("The number of APPROX_QUANTILES must be between 1 and %d", maxElements)
+	var err error
+	if s.number, err = approximations("APPROX_QUANTILES", a[1]); err != nil {
+		return err
 	}
-	if s.number = a[1].Int64(); a[0].IsNull() && !s.nulls {
+	if a[0].IsNull() && !s.nulls {
 		return nil
 	}
 	s.values = append(s.values, a[0].Clone())
@@ -183,10 +199,14 @@ func (s *top) Add(ctx *Context, a []value.Value) error {
 	if s.weighted {
 		weight = a[1]
 	}
-	if number.IsNull() || number.Int64() < 1 {
-		return value.OutOfRange("The number of top elements must be positive")
+	name := "APPROX_TOP_COUNT"
+	if s.weighted {
+		name = "APPROX_TOP_SUM"
 	}
-	s.number = number.Int64()
+	var err error
+	if s.number, err = approximations(name, number); err != nil {
+		return err
+	}
 	if s.weighted && !weight.IsNull() && (value.IsNaN(weight) || weight.Number() < 0) {
 		return value.OutOfRange("APPROX_TOP_SUM does not support negative or NaN weights in the second argument; got %.6g", weight.Number())
 	}
