@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,7 +60,7 @@ func (a *analyzer) coerce(t typed, to value.Type) (plan.Expr, error) {
 		return &plan.Const{Of: to, Value: value.Array(nil)}, nil
 	case to.IsUnknown() || from.Equal(to):
 		return t.Expr, nil
-	case t.items != nil && to.Kind() == value.KindStruct:
+	case t.items != nil && len(t.items) == len(to.Fields()):
 		out := &plan.MakeStruct{Of: to, Items: make([]plan.Expr, len(t.items))}
 		for i, item := range t.items {
 			var err error
@@ -519,7 +520,10 @@ func (a *analyzer) bundled(name string) (of value.Type, ok bool) {
 			}
 			of, version, ok := a.o.Catalog.Type(use.Table, name[:i], name[i+1:])
 			if ok {
-				a.out.Bundles = append(a.out.Bundles, plan.BundleUse{Table: use.Table, Bundle: name[:i], Version: version})
+				bundle := plan.BundleUse{Table: use.Table, Bundle: name[:i], Version: version}
+				if !slices.Contains(a.out.Bundles, bundle) {
+					a.out.Bundles = append(a.out.Bundles, bundle)
+				}
 				return of, true
 			}
 		}
