@@ -17,7 +17,7 @@ import (
 type typed struct {
 	plan.Expr
 	origin function.Origin
-	// items are those of a STRUCT without a declared type, which coerce one by one.
+	// items are the fields of a STRUCT that has no declared type. They coerce one by one.
 	items []typed
 }
 

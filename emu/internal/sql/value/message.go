@@ -245,9 +245,9 @@ func (f *MessageField) appendValue(found []Value, content []byte) ([]Value, erro
 			return nil, OutOfRange("int64 out of range: %d of field %s", n, f.field.FullName())
 		}
 		return append(found, Int64(int64(n))), nil
-	default:
-		return append(found, Int64(int64(n))), nil
+	case protoreflect.Int64Kind, protoreflect.Sfixed64Kind:
 	}
+	return append(found, Int64(int64(n))), nil
 }
 
 // missing returns the value of the field in a message that does not set it.
