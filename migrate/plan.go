@@ -105,7 +105,7 @@ func MakePlan(ctx context.Context, src *source.Source, o PlanOptions) (*Plan, er
 			Fidelity: j.Report.Fidelity, LeftOut: j.Report.LeftOut, Refused: j.Report.Refused, Notes: append([]string{}, j.Mapping.Notes()...), Choices: j.Report.Choices, Mapping: j.Report.Mapping,
 		}
 		for _, v := range j.Mapping.Views() {
-			t.Views = append(t.Views, ViewPlan{v.Name, v.SQL})
+			t.Views = append(t.Views, ViewPlan{v.ID(), v.SQL()})
 		}
 		plan.Tables = append(plan.Tables, t)
 	}
