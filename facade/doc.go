@@ -11,7 +11,8 @@
 // checked in DynamoDB's order, and rejected with its texts.
 //
 // A write of an item is atomic, including its condition. Once acknowledged, it is visible
-// in every index of the table. A transaction over several items takes effect as a whole
+// in every index of the table, except for indexes in materialized views, which the Bigtable
+// keeps up to date. A transaction over several items takes effect as a whole
 // or not at all. If its process ends in the middle, the next process that reads one of
 // the items completes or reverts it. TransactGetItems sees all of a transaction or
 // nothing. Query, Scan, BatchGetItem and native reads may see some items before the

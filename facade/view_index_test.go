@@ -445,6 +445,42 @@ func TestViewIndex_Mapping(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
+	if err := nativeClient(s).DropView(t.Context(), "shop__ByTotal"); err != nil {
+		t.Fatal(err)
+	}
+	changed, err := open(strings.Replace(shopYAML, "projection: [Name], as", "projection: [more], as", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, changed, "PutItem", `{"TableName":"Shop","Item":{"PK":{"S":"PRODUCT#1"},"SK":{"S":"PRODUCT#1"},"Status":{"S":"OPEN"},"Total":{"N":"1"},"Name":{"S":"Ada"},"more":{"S":"x"}}}`)
+	if got := must(t, changed, "Scan", `{"TableName":"Shop","IndexName":"ByTotal"}`); strings.Contains(got, "Ada") || !strings.Contains(got, `"more":{"S":"x"}`) {
+		t.Errorf("the changed view has %s", got)
+	}
+	if got := must(t, changed, "DescribeTable", `{"TableName":"Shop"}`); !strings.Contains(got, `"NonKeyAttributes":["more"]`) {
+		t.Errorf("the changed view is described as %s", got)
+	}
+	if err := changed.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestViewIndex_Replaced: an index that a client creates with the name of a view but another key is an
+// index of the endpoint, and a deleted index is no view any more.
+func TestViewIndex_Replaced(t *testing.T) {
+	t.Parallel()
+	s, _ := newViewServer(t, shopYAML, 0)
+	must(t, s, "UpdateTable", `{"TableName":"Shop","GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"GSI1"}}]}`)
+	if created, err := nativeClient(s).EnsureView(t.Context(), "shop__GSI1", "SELECT a['x'] AS x, _key AS k FROM shop ORDER BY x, k"); err != nil || !created {
+		t.Errorf("the view is left: %v", err)
+	}
+	must(t, s, "UpdateTable", `{"TableName":"Shop","AttributeDefinitions":[{"AttributeName":"more","AttributeType":"S"}],
+		"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"GSI1","KeySchema":[{"AttributeName":"more","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}}]}`)
+	s.store.Wait()
+	must(t, s, "PutItem", `{"TableName":"Shop","Item":{"PK":{"S":"PRODUCT#1"},"SK":{"S":"PRODUCT#1"},"more":{"S":"x"}}}`)
+	got := must(t, s, "Query", `{"TableName":"Shop","IndexName":"GSI1","KeyConditionExpression":"more = :x","ExpressionAttributeValues":{":x":{"S":"x"}}}`)
+	if !strings.Contains(got, `"Count":1,`) {
+		t.Errorf("the new index has %s", got)
+	}
 }
 
 // TestViewIndex_Unsupported: a Bigtable without materialized views serves the table, but not the index.

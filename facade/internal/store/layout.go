@@ -165,7 +165,7 @@ func (cat *catalog) placeIndex(def *tabledef.Table, ix *tabledef.Index) {
 			ix.BigtableTable = x.TargetTable()
 			return
 		}
-		if v := m.View(ix.Name); v != nil {
+		if v := m.View(ix.Name); v != nil && slices.Equal(v.Def().Key.Attrs(), ix.Key.Attributes()) {
 			ix.BigtableTable, ix.View = v.ID(), true
 			return
 		}

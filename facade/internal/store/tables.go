@@ -527,8 +527,11 @@ func (ts *tables) reconcile(ctx context.Context, def *tabledef.Table, m *layout.
 	}
 	_, err = ts.UpdateTable(ctx, def.Name, func(d *tabledef.Table) error {
 		for _, ix := range described.Indexes {
-			if d.Index(ix.Name) == nil {
+			switch there := d.Index(ix.Name); {
+			case there == nil:
 				d.Indexes = append(d.Indexes, ix)
+			case there.View: // its query is that of the mapping
+				there.Key, there.Projection, there.NonKey = ix.Key, ix.Projection, ix.NonKey
 			}
 		}
 		for _, a := range described.Attributes {
