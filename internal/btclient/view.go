@@ -49,18 +49,31 @@ func (c *Client) EnsureView(ctx context.Context, view, query string) (created bo
 	if status.Code(err) != codes.AlreadyExists {
 		return false, fmt.Errorf("creating the materialized view %s: %w", view, err)
 	}
-	path := c.viewPath(view)
-	there, err := administerViews(ctx, c, c.reading(view, "GetMaterializedView"), "name", path, btapb.BigtableInstanceAdminClient.GetMaterializedView, &btapb.GetMaterializedViewRequest{Name: path})
+	there, err := c.ViewQuery(ctx, view)
 	switch {
 	case status.Code(err) == codes.NotFound:
 		return false, fmt.Errorf("creating the materialized view %s: a table or another view has that id", view)
 	case err != nil:
-		return false, fmt.Errorf("reading the query of the materialized view %s: %w", view, err)
-	case strings.TrimSpace(there.GetQuery()) != strings.TrimSpace(query):
+		return false, err
+	case !SameQuery(there, query):
 		return false, fmt.Errorf("the materialized view %s exists with another query, which cannot be changed: delete the view, so that it is created again; expected\n%s", view, query)
 	}
 	return false, nil
 }
+
+// ViewQuery returns the query of a materialized view. The error has the code NotFound if the view does
+// not exist.
+func (c *Client) ViewQuery(ctx context.Context, view string) (string, error) {
+	path := c.viewPath(view)
+	there, err := administerViews(ctx, c, c.reading(view, "GetMaterializedView"), "name", path, btapb.BigtableInstanceAdminClient.GetMaterializedView, &btapb.GetMaterializedViewRequest{Name: path})
+	if err != nil {
+		return "", fmt.Errorf("reading the query of the materialized view %s: %w", view, err)
+	}
+	return there.GetQuery(), nil
+}
+
+// SameQuery reports whether two queries are equal, except for white space around them.
+func SameQuery(a, b string) bool { return strings.TrimSpace(a) == strings.TrimSpace(b) }
 
 // DropView deletes a materialized view, if it exists.
 func (c *Client) DropView(ctx context.Context, view string) error {

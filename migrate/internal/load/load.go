@@ -67,7 +67,7 @@ func (l *Loader) Check(ctx context.Context) error {
 
 // check rejects a table that the load would corrupt according to its current notes.
 func (j *job) check(ctx context.Context) (warnings []string, err error) {
-	for _, check := range []func(context.Context) (string, error){j.followed, j.endpointWrites, j.remaps, j.otherTime} {
+	for _, check := range []func(context.Context) (string, error){j.followed, j.endpointWrites, j.remaps, j.otherTime, j.otherViews} {
 		warning, err := check(ctx)
 		if err != nil {
 			return nil, err
@@ -133,6 +133,9 @@ func (j *job) loadNoted(ctx context.Context, r *report.Report, c *checkpoint, in
 		if _, err := j.writeSchema(ctx, unfinished); err != nil {
 			return err
 		}
+	}
+	if err := j.makeViews(ctx, r); err != nil {
+		return err
 	}
 	if err := j.load(ctx, c, index, nil); err != nil {
 		return err
