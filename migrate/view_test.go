@@ -229,7 +229,9 @@ func TestVerify_ViewsUnread(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Stored, o.ViewWait = true, time.Second
-	o.Sleep = func(context.Context, time.Duration) error { return errors.New("a view that does not exist does not lag") }
+	o.Sleep = func(context.Context, time.Duration) error {
+		return errors.New("a view that does not exist does not lag")
+	}
 	r, err := Verify(t.Context(), conn, OfSource(src), o)
 	if err != nil {
 		t.Fatal(err)
