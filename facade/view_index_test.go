@@ -387,13 +387,13 @@ func TestViewIndex_Missing(t *testing.T) {
 			}
 		}
 	}
-	fails(awserr.CodeServiceUnavailable, "Bigtable still fills the materialized view shop__GSI1 of table Shop: try again later", "the view is being populated")
+	fails(awserr.CodeServiceUnavailable, "GSI1 of table Shop: Bigtable refuses to read the materialized view shop__GSI1, as it does until it has filled a view: try again later", "the view is being populated")
 	conn.Before(nil)
 	bt := nativeClient(s)
 	if err := bt.DropView(t.Context(), "shop__GSI1"); err != nil {
 		t.Fatal(err)
 	}
-	fails(awserr.CodeResourceNotFound, "index GSI1 of table Shop is the materialized view shop__GSI1, which does not exist: start this endpoint again or run tabletop migrate load, which create it")
+	fails(awserr.CodeResourceNotFound, "index GSI1 of table Shop is the materialized view shop__GSI1, which does not exist: start this endpoint again, or run tabletop migrate load, to create it")
 	next := newTestServer(t, func(o *Options) { o.Conn, o.Now, o.Mappings = s.opts.Conn, s.opts.Now, s.opts.Mappings })
 	if got := must(t, next, "Query", queryOpen); !strings.Contains(got, `"Count":1,`) {
 		t.Errorf("after the next start: %s", got)

@@ -326,9 +326,9 @@ func (x *indexLayout) readError(table string, err error) error {
 	}
 	switch status.Code(err) { //nolint:exhaustive // others have no remedy of their own
 	case codes.NotFound:
-		return fmt.Errorf("index %s of table %s is the materialized view %s, which does not exist: start this endpoint again or run tabletop migrate load, which create it: %w", x.Name(), table, x.table, err)
+		return fmt.Errorf("index %s of table %s is the materialized view %s, which does not exist: start this endpoint again, or run tabletop migrate load, to create it: %w", x.Name(), table, x.table, err)
 	case codes.FailedPrecondition:
-		return fmt.Errorf("%w: %s: Bigtable still fills the materialized view %s of table %s: try again later: %w", ErrViewFilling, x.Name(), x.table, table, err)
+		return fmt.Errorf("%w: %s of table %s: Bigtable refuses to read the materialized view %s, as it does until it has filled a view: try again later: %w", ErrViewFilling, x.Name(), table, x.table, err)
 	}
 	return err
 }
