@@ -488,7 +488,7 @@ rules:
 		"* each key attribute of the index has one cell, in the same column under all rules, that sorts as the values do: no codec for S and B, `nord` for N. It has no `derive`, its type is in the schema, and a key attribute of the table has a put of its own;\n" +
 		"* each other projected attribute has one cell of one column too. If the view has all attributes, sets, maps and derived attributes may have their usual cells;\n" +
 		"* no projected attribute is kept in timestamps (`ts`, `ttl`) or versions (lists), since a view has the newest cell of each column, at time 0.\n\n" +
-		fmt.Sprintf("`shard`, `row`, `joiner` and `lag` are for tables. A table can have %d views. The query of a view cannot change: if the mapping changes it, `load` asks to delete the view first. Bigtable leaves a row of more than 1 MiB out of a view.\n", maxViews))
+		fmt.Sprintf("`shard`, `row`, `joiner` and `lag` are for tables. A table can have %d views. The query of a view cannot change: if the mapping changes it, `load` asks to delete the view first. Bigtable leaves a row of more than 1 MiB out of a view. An item whose row key in the view would exceed 4 KiB is refused.\n", maxViews))
 }
 
 // typeCells writes the table of types, each as it is laid out by type, in the row of its own

@@ -134,7 +134,7 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key attr.KeySchema, path strin
 	for _, name := range g.Include {
 		w.include(name)
 	}
-	if len(families) == 0 {
+	if w.columns != nil {
 		w.stored()
 	}
 	w.sql = "SELECT\n" + strings.Join(w.selected, ",\n") + "\nFROM " + quoteName(c.spec.Target.Table) +
@@ -181,6 +181,8 @@ func (w *viewCompiler) families() (all []string) {
 		case !used[f.Name]:
 		case f.Name == viewFamily:
 			w.reject("family "+viewFamily+" is in the view, where Bigtable uses it for columns", "another name of the family, or as: table")
+		case w.taken[strings.ToLower(f.Name)]:
+			w.reject(fmt.Sprintf("the name of family %s differs from that of another column of the view only in case", f.Name), "another name of the family, or as: table")
 		default:
 			all = append(all, f.Name)
 			w.taken[strings.ToLower(f.Name)] = true

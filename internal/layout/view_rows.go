@@ -14,10 +14,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// A row of a view has the key attributes of the index and the row key of the table in its own row
-// key, in ordered code. Bigtable writes a part of zero bytes alone with one more zero byte, since an
-// empty part is one zero byte.
-// https://docs.cloud.google.com/bigtable/docs/manage-row-key-schemas
+// The row key of a view has the cells of the index's key attributes and the row key of the table, in
+// ordered code. Bigtable adds a zero byte to a part of zero bytes alone, also to an empty one.
+// Seen: better-bttest.
 
 var viewJoiner = rowkey.Joiner{Kind: rowkey.JoinOC}
 

@@ -39,7 +39,7 @@ func (j *job) otherViews(ctx context.Context) (warning string, err error) {
 }
 
 // makeViews creates the missing views, once the table that they read exists.
-func (j *job) makeViews(ctx context.Context, r *report.Report) error {
+func (j *job) makeViews(ctx context.Context) error {
 	views := j.Mapping.Views()
 	if len(views) == 0 {
 		return nil
@@ -48,25 +48,23 @@ func (j *job) makeViews(ctx context.Context, r *report.Report) error {
 		return err
 	}
 	for _, v := range views {
-		err := r.Check("view of index "+v.Name(), v.ID(), func() (string, error) {
-			created, err := j.b.EnsureView(ctx, v.ID(), v.SQL())
-			switch {
-			case err == nil && created:
-				return "created; Bigtable fills it, and updates it with the table", nil
-			case err == nil:
-				return "already there, with the same query", nil
-			case status.Code(err) == codes.Unimplemented:
-				return "", noViews(v, err)
-			case status.Code(err) == codes.PermissionDenied:
-				return "", refusedView(v, err, "the credentials may not create the view: they need bigtable.materializedViews.create, or create the view with the query that migrate plan prints, and load again")
-			case status.Code(err) == codes.InvalidArgument:
-				return "", refusedView(v, err, "Bigtable rejects the query\n%s", v.SQL())
-			}
-			return "", fmt.Errorf("index %s: %w", v.Name(), err)
-		})
-		if err != nil {
-			return err
+		created, err := j.b.EnsureView(ctx, v.ID(), v.SQL())
+		switch code := status.Code(err); {
+		case err == nil:
+		case code == codes.Unimplemented:
+			return noViews(v, err)
+		case code == codes.PermissionDenied:
+			return refusedView(v, err, "the credentials may not create the view: they need bigtable.materializedViews.create, or create the view with the query that migrate plan prints, and load again")
+		case code == codes.InvalidArgument:
+			return refusedView(v, err, "Bigtable rejects the query\n%s", v.SQL())
+		default:
+			return fmt.Errorf("index %s: %w", v.Name(), err)
 		}
+		c := report.Check{Name: "view of index " + v.Name(), Table: v.ID(), State: report.CheckOK, Detail: "already there, with the same query"}
+		if created {
+			c.Detail = "created; Bigtable fills it, and updates it with the table"
+		}
+		j.views = append(j.views, c)
 	}
 	return nil
 }
