@@ -24,7 +24,8 @@ type definition struct {
 // onDemand is a billing mode.
 const onDemand = "PAY_PER_REQUEST"
 
-// request is a CreateTable request. It has the members that remain of a DescribeTable response.
+// request is a CreateTable request. It leaves out members that mean nothing in another account or
+// region: warm throughput, replicas, and the key of the encryption.
 type request struct {
 	TableName                 string
 	AttributeDefinitions      []attributeDefinition
