@@ -71,7 +71,8 @@ type FollowOptions struct {
 	// "auto", which is ordered while the follower is more than a minute behind.
 	Mode string
 
-	// Since is the time of the stored items. Default: the end of the exports that were loaded.
+	// Since is a time before the loaded items were read. It must be set if the loaded source records
+	// no time, and unset otherwise.
 	Since time.Time
 
 	// UntilTip ends the run when all writes that the source answered before its start are applied.

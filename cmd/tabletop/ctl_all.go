@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// mostListed is the longest list in an answer of the API.
+// mostListed is the greatest limit that the API accepts for a list.
 const mostListed = "1000"
 
 // all prints all pages as one document. It prints each page as it arrives, so that memory holds

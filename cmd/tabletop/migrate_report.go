@@ -80,7 +80,7 @@ func writeReport(format, file string, r *report.Report) error {
 // lintFlags configure lint, and which findings are differences.
 type lintFlags struct {
 	Rules  string `help:"File with lint levels, thresholds and acceptances, which override those of the fixture and the mapping." placeholder:"FILE" group:"Report:"`
-	FailOn string `help:"Count lint findings of this level or a worse one as differences." placeholder:"lint=error|lint=warn|lint=info" group:"Report:"`
+	FailOn string `help:"Count lint findings of this level or a worse one as differences. Default: lint=error for migrate lint, none for other commands." placeholder:"lint=error|lint=warn|lint=info" group:"Report:"`
 }
 
 func (f *lintFlags) validateFailOn() error {

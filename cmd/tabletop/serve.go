@@ -62,14 +62,14 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 }
 
 type serveCommand struct {
-	Bigtable listenAddress `help:"Address of the Bigtable endpoint (plain gRPC), or off. Default: 127.0.0.1:8086; off with --target." placeholder:"HOST:PORT" group:"Endpoints:"`
+	Bigtable listenAddress `help:"Address of the Bigtable endpoint (gRPC), or off. Default: 127.0.0.1:8086; off with --target." placeholder:"HOST:PORT" group:"Endpoints:"`
 	DynamoDB listenAddress `name:"dynamodb" help:"Address of the DynamoDB endpoint, or off. Default: ${default}." default:"127.0.0.1:8000" placeholder:"HOST:PORT" group:"Endpoints:"`
 	PortFile string        `help:"Write the addresses to this file as JSON when ready; docs/serve.md describes the format. The file is removed on exit." placeholder:"FILE" group:"Endpoints:"`
 
 	Data     string   `help:"Store the data in this folder; acknowledged writes survive a crash. Default: in memory." placeholder:"DIR" group:"Data:"`
 	Mapping  []string `help:"Lay out a DynamoDB table as this mapping file describes; repeatable." placeholder:"FILE" sep:"none" group:"Data:"`
-	Project  string   `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Data:"`
-	Instance string   `help:"Instance of the DynamoDB tables. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Data:"`
+	Project  string   `help:"Project of the tables, unless --target names it. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Data:"`
+	Instance string   `help:"Instance of the tables, unless --target names it. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Data:"`
 
 	Control consoleFlags `embed:"" group:"Console and control API:"`
 	Access  accessFlags  `embed:"" group:"Access:"`
@@ -366,7 +366,7 @@ type serving struct {
 	logger  *slog.Logger
 	tls     *tls.Config // nil for plain text
 	token   string      // "": not required
-	failed  chan error  // an endpoint that failed
+	failed  chan error  // receives the error of an endpoint that fails
 
 	lab      *lab.Lab           // nil with --target
 	endpoint *dynamodb.Endpoint // of lab
@@ -379,8 +379,8 @@ type serving struct {
 	background                              sync.WaitGroup
 }
 
-// openBigtable opens the store and its endpoint. dynamoDB are the options of the DynamoDB
-// endpoint that follows.
+// openBigtable opens the store and starts its due work. It starts the Bigtable endpoint, unless that
+// is off. dynamoDB holds the options for s.endpoint, which openDynamoDB opens.
 func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Requests) error {
 	c := s.command
 	options := engine.Options{Dir: c.Data, EagerGC: c.GC == gcEager}

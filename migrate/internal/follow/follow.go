@@ -61,7 +61,8 @@ type Options struct {
 	Flags, SourceFlags string
 
 	Mode Mode
-	// Since is the time of the stored items. Default: the end of the loaded exports.
+	// Since is a time before the loaded items were read. It must be set if the loaded source
+	// records no time, and unset otherwise.
 	Since   time.Time
 	Overlap time.Duration
 	IdleMax time.Duration
@@ -253,10 +254,10 @@ func (f *follower) check(ctx context.Context) (since time.Time, err error) {
 	case since.IsZero():
 		since = f.Since
 	case !f.Since.IsZero():
-		return since, f.refused(source.Unsupported, "the loaded exports end at %s, so leave out the time of the load (--since)", since.UTC().Format(time.RFC3339))
+		return since, f.refused(source.Unsupported, "the loaded exports end at %s, so leave out --since", since.UTC().Format(time.RFC3339))
 	}
 	if since.IsZero() {
-		return since, f.refused(source.Unsupported, "the loaded source has no time: say when it was read (--since)")
+		return since, f.refused(source.Unsupported, "the loaded source has no time: pass a time before it was read (--since)")
 	}
 	return since, nil
 }
