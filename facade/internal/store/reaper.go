@@ -71,7 +71,7 @@ func (rp *reaper) reapExpired(ctx context.Context) (deleted int, err error) {
 }
 
 // eachExpiring calls fn for each table with a time to live. It skips tables that are being
-// deleted, that follow another one, or whose mapping is missing.
+// deleted, tables that a migration from a live table fills, and tables whose mapping is missing.
 func (rp *reaper) eachExpiring(ctx context.Context, fn func(*cachedTable) error) error {
 	names, _, err := rp.cat.ListTables(ctx, "", maxCatalogTables)
 	if err != nil {

@@ -181,7 +181,7 @@ func safeOperator(name, symbol string) *Function {
 	return f
 }
 
-// rounding is a function with an optional number of decimal digits.
+// rounding returns a function with an optional number of decimal digits.
 func rounding(name string, whole func(float64) float64) *Function {
 	toDigits := func(_ *Context, a []value.Value) (value.Value, error) {
 		f := roundTo(a[0].Float64(), a[1].Int64(), whole)
@@ -230,7 +230,7 @@ func roundTo(x float64, digits int64, whole func(float64) float64) float64 {
 	return math.Copysign(f, x)
 }
 
-// vector is a function of two vectors.
+// vector returns a function of two vectors.
 func vector(name string, distance func(a, b []value.Value) (value.Value, error)) *Function {
 	f := fn(name)
 	eval := func(_ *Context, a []value.Value) (value.Value, error) {

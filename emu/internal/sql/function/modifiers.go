@@ -117,8 +117,8 @@ func (s *modified) Add(ctx *Context, a []value.Value) error {
 	return s.hold(ctx, bytes)
 }
 
-// worse reports whether another row has a better value of HAVING. A better one than all before starts
-// again.
+// worse reports whether an earlier row has a better value of HAVING than v. If v is better than those of
+// all earlier rows, worse keeps v and forgets those rows.
 func (s *modified) worse(v value.Value) bool {
 	if v.IsNull() {
 		return true

@@ -61,7 +61,7 @@ func comparison(name, requires string, s signature) *Function {
 
 func first(_ *Context, a []value.Value) (value.Value, error) { return a[0], nil }
 
-// ints is an operator on INT64.
+// ints returns an operator on INT64.
 func ints(op func(a, b int64) (int64, error)) Eval {
 	return func(_ *Context, a []value.Value) (value.Value, error) {
 		n, err := op(a[0].Int64(), a[1].Int64())
@@ -100,7 +100,7 @@ func mulInt(a, b int64) (int64, error) {
 	return n, nil
 }
 
-// floats is an operator on FLOAT64. An infinite result of finite operands is an overflow.
+// floats returns an operator on FLOAT64. An infinite result of finite operands is an overflow.
 func floats(symbol string, op func(a, b float64) float64) Eval {
 	return func(_ *Context, a []value.Value) (value.Value, error) {
 		x, y := a[0].Float64(), a[1].Float64()
