@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestComplete: the completions of the last word, each with its description after a tab.
+// TestComplete: the program prints the completions of the last word, each with its description after a
+// tab.
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
