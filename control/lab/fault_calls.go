@@ -254,7 +254,7 @@ func (c *faultyStream) sendRows(m *btpb.ReadRowsResponse) error {
 }
 
 // cutHere returns the fault that ends the stream after the delivered rows, when another row
-// follows.
+// follows. It removes the faults for this number of rows, so that each decides once.
 func (c *faultyStream) cutHere() *fault.Fault {
 	for i, f := range c.verdict.cuts {
 		if f.Spec().Rows != c.rows {

@@ -490,7 +490,7 @@ func (e *Endpoint) readOld(as *engine.Snapshot, r *http.Request, req *dynamoDBRe
 	return resp, err
 }
 
-// pastOf returns the server of a snapshot; it ends with the endpoint.
+// pastOf returns the server of a snapshot, and starts it on first use. It ends with the endpoint.
 func (e *Endpoint) pastOf(as *engine.Snapshot) (*past, error) {
 	e.pastMu.Lock()
 	defer e.pastMu.Unlock()

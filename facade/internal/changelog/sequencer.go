@@ -144,7 +144,8 @@ func (s *Sequencer) Floor(ctx context.Context) (uint64, error) {
 	return floor, nil
 }
 
-// floors returns the lowest floor; limited reports whether it is another process's floor.
+// floors returns the lowest floor, but never less than an earlier result. limited reports whether it is
+// another process's floor.
 func (s *Sequencer) floors() (floor uint64, limited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

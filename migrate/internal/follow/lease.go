@@ -141,8 +141,8 @@ func (f *follower) mark(ctx context.Context, since time.Time, started bool) erro
 	return errors.Join(err, failed)
 }
 
-// explain returns why a table or a family is missing, if it can: another process has ended the migration, or
-// it was deleted.
+// explain returns why a table or a family is missing: another process has ended the migration, or the table
+// or family was deleted. If it finds no reason, it returns err.
 func (f *follower) explain(ctx context.Context, err error) error {
 	if s, failed := f.store.State(ctx); failed == nil && s.Owner != f.Owner {
 		return f.lostTo(s)
@@ -210,7 +210,8 @@ func (f *follower) watch(ctx context.Context) error {
 	return nil
 }
 
-// tolerates reports whether an error of the target is transient and does not yet last for too long.
+// tolerates reports whether an error of the target is transient, and less than GiveUp has passed since the
+// first such error in a row. Any other error ends the row.
 func (f *follower) tolerates(err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

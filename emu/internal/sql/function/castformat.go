@@ -394,7 +394,7 @@ func readTime(ctx *Context, text, format string, zone *time.Location, isDate boo
 	return p.result()
 }
 
-// plain reads a literal text. White space matches any amount of it, but at least one.
+// plain reads a literal text. White space in literal matches one or more characters of white space.
 func (p *formatReader) plain(literal string) bool {
 	for _, c := range []byte(literal) {
 		if !isSpace(c) {
