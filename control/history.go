@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-// pageOfHistory is the number of records that are read at a time.
+// pageOfHistory is the maximum number of records that are read at a time.
 const pageOfHistory = 1000
 
 // history is everything known about a row, each list with the newest entries, the newest first.

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// maxPreviewed is the number of items that a preview lays out.
+	// maxPreviewed is the maximum number of items that a preview lays out.
 	maxPreviewed = 20
 	// maxPreviewRead and maxPreviewBytes limit the data that a preview reads to choose items:
 	// beyond them the data is not judged as a whole.

@@ -93,8 +93,8 @@ type FollowOptions struct {
 	// table. Default: MaxRowsPerSecond always holds.
 	Throttle func() (rowsPerSecond int, ok bool)
 
-	// Warn is called with what the user should know and what does not end the run, by several
-	// goroutines. Default: it is dropped.
+	// Warn is called by several goroutines with texts for the user about problems that do not end the
+	// run. Default: the texts are dropped.
 	Warn func(text string)
 
 	// IdleMax is the longest wait before a shard without new records is asked again. Default: 1 s.

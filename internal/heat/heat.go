@@ -24,7 +24,7 @@ const (
 	// maxKeyBytes is the number of bytes that distinguish keys. Keys with the same first
 	// bytes count as one.
 	maxKeyBytes = 256
-	// maxTables is the number of places. Beyond it the place with the oldest last count is
+	// maxTables is the maximum number of places. Beyond it the place with the oldest last count is
 	// removed.
 	maxTables = 4096
 

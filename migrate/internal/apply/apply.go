@@ -56,7 +56,7 @@ func (c Change) Size() int {
 	return n
 }
 
-// Stats counts what Apply did.
+// Stats counts the changes, cells and reads of Apply.
 type Stats struct {
 	Applied, Already            int64 // changes; Already: the stored position was the same or later
 	CellsDeleted, CellsWritten  int64

@@ -25,7 +25,7 @@ const maxMutations = 20_000
 // maxRequestBytes bounds the size of a request.
 const maxRequestBytes = 4 << 20
 
-// maxCalls is the number of requests at once, since a request waits for the network.
+// maxCalls is the maximum number of concurrent requests, each of which waits for the network.
 const maxCalls = 64
 
 // send writes a plan. It returns the items whose rows another process changed after they were read.

@@ -83,7 +83,7 @@ type Options struct {
 	// Throttle returns the wanted rows a second, or that no change is applied now. It is called once a
 	// second. If it is nil, Table.Pace stays as it is.
 	Throttle func() (rows int, paused bool)
-	// Warn is called with what the user should know, and what does not end the run. It may be nil.
+	// Warn is called with texts for the user about problems that do not end the run. It may be nil.
 	Warn func(text string)
 }
 

@@ -24,8 +24,8 @@ import (
 )
 
 // awaitLease waits until no other process holds the lease, as after a crash of its owner, and returns
-// what it saw of the lease. It returns a [*ms.HeldError] if the owner renews the lease meanwhile or,
-// if sleep is nil, as soon as any other process holds it.
+// its last sighting of the lease. It returns a [*ms.HeldError] if the owner renews the lease meanwhile
+// or, if sleep is nil, as soon as any other process holds it.
 func awaitLease(ctx context.Context, store statetable.Store, sleep func(context.Context, time.Duration) error, warn func(format string, args ...any)) (*ms.Sighting, error) {
 	seen := &ms.Sighting{}
 	for said := false; ; said = true {
@@ -271,7 +271,8 @@ func (f *follower) renew(ctx context.Context, since time.Time) error {
 	return err
 }
 
-// took notes what the process knows of a state in which it has the lease.
+// took stores the lease, the generation of changed keys and the phase of s, in which this process has
+// the lease.
 func (f *follower) took(s ms.State) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -57,7 +57,7 @@ type sides interface {
 	unsettled(*suspect)
 }
 
-// chunk is the number of suspects that are read together, and chunksAtOnce that of such groups at once: while the
+// chunk is the maximum number of suspects that are read together, and chunksAtOnce that of concurrent groups: while the
 // target answers for one, the source answers for another.
 const (
 	chunk        = 100

@@ -398,7 +398,7 @@ func (s Store) clear(ctx context.Context, spans ...layout.Span) error {
 	return s.drop(ctx, rows)
 }
 
-// maxRows is the number of rows of one request.
+// maxRows is the maximum number of rows in a request.
 const maxRows = 1000
 
 // drop deletes rows.

@@ -175,7 +175,7 @@ func (s *modified) Result(ctx *Context) (value.Value, error) {
 	return s.inner.Result(ctx)
 }
 
-// comparisons is the number of comparisons between two looks at the end of a statement.
+// comparisons is the number of comparisons between two checks whether the statement was canceled.
 const comparisons = 1 << 16
 
 // Sort sorts rows, and leaves equal ones in their order. It stops with the error of ended, which may be
