@@ -54,7 +54,7 @@ func (s ctlServer) page(ctx context.Context, what asked) (page map[string]json.R
 	return page, some, nil
 }
 
-// unreadable is the error of an answer that is not from the API.
+// unreadable returns the error for an answer that is not from the API.
 func unreadable(err error) error { return fmt.Errorf("ctl: cannot read the response: %w", err) }
 
 // listing prints an object with a list, without holding the list.

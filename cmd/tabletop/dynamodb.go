@@ -22,7 +22,7 @@ type dynamoDBFlags struct {
 	IndexLag            time.Duration `name:"index-lag" help:"How long a write takes to reach the global indexes. Default: 0s." placeholder:"DURATION"`
 	TableDelay          time.Duration `name:"table-delay" help:"How long tables, indexes and backups are CREATING, UPDATING or DELETING, and TTL is ENABLING or DISABLING. Default: 0s." placeholder:"DURATION"`
 	Buckets             string        `help:"Folder whose subfolders act as S3 buckets: exports write to them, imports read from them. Default: exports and imports are rejected." placeholder:"DIR"`
-	Namespaced          bool          `help:"Give each pair of access key and region separate tables." rare:""`
+	Namespaced          bool          `help:"Give each pair of access key and region separate tables; not with --mapping." rare:""`
 	StreamShards        []int         `name:"stream-shards" help:"Number of shards in each generation of a stream, such as 1,2,4 to split twice. The last number applies to all later generations. Default: 1." placeholder:"N" rare:""`
 	StreamShardRotation time.Duration `name:"stream-shard-rotation" help:"How long a stream shard accepts changes before its children replace it. Default: 4h." default:"4h" placeholder:"DURATION" rare:""`
 	StreamRetention     time.Duration `name:"stream-retention" help:"How long a stream keeps a change, and how long a disabled stream can be read. Default: 24h." default:"24h" placeholder:"DURATION" rare:""`

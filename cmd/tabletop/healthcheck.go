@@ -66,7 +66,7 @@ func (c *healthCommand) Validate() error {
 		addr listenAddress
 	}{{"--bigtable", c.Bigtable}, {"--dynamodb", c.DynamoDB}} {
 		if _, port, err := net.SplitHostPort(string(given.addr)); err == nil && port == "0" && c.PortFile == "" {
-			return fmt.Errorf("%s: port 0 lets the server choose a port; read that from --port-file", given.flag)
+			return fmt.Errorf("%s: with port 0 the server chooses a port: pass its --port-file", given.flag)
 		}
 	}
 	return nil

@@ -50,7 +50,8 @@ func (f *reportFlags) finish(p *program, r *report.Report) error {
 	return nil
 }
 
-// finishPart is finish for a command that may do a part of the work.
+// finishPart is like finish, but also prints the part of the work that the command did, if
+// it did not do all of it.
 func (f *reportFlags) finishPart(p *program, r *report.Report, verb string, part partFlags) error {
 	err := f.finish(p, r)
 	if text := part.said(verb); text != "" {

@@ -27,7 +27,7 @@ type reverseCommand struct {
 // exportTimeLoad is the --export-time of the load.
 const exportTimeLoad = "load"
 
-// Validate checks combinations of flags.
+// Validate takes a missing target from the environment, and checks combinations of flags.
 func (c *reverseCommand) Validate() error {
 	var wrong error
 	if _, err := time.Parse(time.RFC3339Nano, c.ExportTime); c.ExportTime != "" && c.ExportTime != exportTimeLoad && err != nil {

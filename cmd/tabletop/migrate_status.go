@@ -32,7 +32,7 @@ type statusCommand struct {
 // defaultWait is the default of --timeout.
 const defaultWait = 5 * time.Minute
 
-// Validate checks the flags.
+// Validate parses --wait, sets the default of --timeout, and checks the flags.
 func (c *statusCommand) Validate() error {
 	var err error
 	if c.Wait != "" {

@@ -75,7 +75,7 @@ type serveCommand struct {
 	Access  accessFlags  `embed:"" group:"Access:"`
 	Web     webFlags     `embed:"" group:"Web pages:"`
 
-	Target   string        `help:"Serve the DynamoDB endpoint over this Bigtable instead of a built-in one: an emulator (plain gRPC, or TLS with --ca) or Cloud Bigtable." placeholder:"HOST:PORT|projects/P/instances/I" group:"Another Bigtable:"`
+	Target   string        `help:"Serve the DynamoDB endpoint over this Bigtable instead of a built-in one: an emulator (plain gRPC, or TLS with --ca) or Cloud Bigtable. Excludes --data, --bigtable, --console and the flags under Bigtable." placeholder:"HOST:PORT|projects/P/instances/I" group:"Another Bigtable:"`
 	Check    bool          `help:"Check that the target can be used, print the result, and exit: 0 if it can, 3 if not. Changes nothing." group:"Another Bigtable:"`
 	Profile  string        `name:"app-profile" help:"App profile of the target's instance; it must route to a single cluster and allow single-row transactions. Default: the instance's default profile." placeholder:"ID" group:"Another Bigtable:" rare:""`
 	Token    string        `name:"target-token-file" help:"Send the token in this file to the target. Default for projects/P/instances/I: application default credentials." placeholder:"FILE" group:"Another Bigtable:" rare:""`
@@ -466,7 +466,8 @@ func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Reques
 	return nil
 }
 
-// dynamoDBOptions returns the options of the DynamoDB endpoint, except for its Bigtable.
+// dynamoDBOptions returns the options of the DynamoDB endpoint, except for its Bigtable. It opens
+// the folder of the buckets, which s.closers close.
 func (s *serving) dynamoDBOptions(mappings []*mapping.Mapping) (facade.Options, error) {
 	c := s.command
 	o := facade.Options{

@@ -26,7 +26,7 @@ type sqlCommand struct {
 	params map[string]*btpb.Value
 }
 
-// Validate checks the flags.
+// Validate parses --param, takes a missing target from the environment, and checks the flags.
 func (c *sqlCommand) Validate() error {
 	var wrong []error
 	c.params = map[string]*btpb.Value{}
