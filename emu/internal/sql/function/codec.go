@@ -115,7 +115,8 @@ func fromHex(_ *Context, a []value.Value) (value.Value, error) {
 	return value.Bytes(b), nil
 }
 
-// unpadded removes white space, and the padding of a text that is complete with it.
+// unpadded removes white space and, if the rest is a multiple of group characters long, its
+// padding with =.
 func unpadded(s string, group int) string {
 	s = strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" \t\n\v\f\r", r) {

@@ -100,7 +100,8 @@ func signFloat(_ *Context, a []value.Value) (value.Value, error) {
 	return floatLike(a[0], f), nil
 }
 
-// ofOne is a function of a FLOAT64. A result that is not finite, for a finite argument, is an error.
+// ofOne returns a function that applies op to a FLOAT64. It returns an error if the argument is
+// finite and the result is not.
 func ofOne(name string, op func(float64) float64) *Function {
 	return fn(name, sig("FLOAT64 -> FLOAT64", ofOneEval(name, op)))
 }
@@ -116,7 +117,7 @@ func ofOneEval(name string, op func(float64) float64) Eval {
 	}
 }
 
-// ofTwo is ofOne for two arguments.
+// ofTwo is like ofOne, but the function takes two arguments.
 func ofTwo(name string, op func(a, b float64) float64) *Function {
 	return fn(name, sig("FLOAT64, FLOAT64 -> FLOAT64", ofTwoEval(name, op)))
 }
@@ -132,7 +133,7 @@ func ofTwoEval(name string, op func(a, b float64) float64) Eval {
 	}
 }
 
-// log10 is exact for powers of ten, which math.Log10 is not.
+// log10 is like math.Log10, but exact for powers of ten.
 func log10(x float64) float64 {
 	f := math.Log10(x)
 	if n := math.Round(f); isFinite(n) && math.Pow10(int(n)) == x {

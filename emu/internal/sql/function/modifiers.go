@@ -117,8 +117,8 @@ func (s *modified) Add(ctx *Context, a []value.Value) error {
 	return s.hold(ctx, bytes)
 }
 
-// worse reports whether an earlier row has a better value of HAVING than v. If v is better than those of
-// all earlier rows, worse keeps v and forgets those rows.
+// worse reports whether v is NULL, or an earlier row has a better value of HAVING. If v is better than
+// those of all earlier rows, worse keeps v and forgets those rows.
 func (s *modified) worse(v value.Value) bool {
 	if v.IsNull() {
 		return true

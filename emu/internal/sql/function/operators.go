@@ -182,7 +182,7 @@ func concat(_ *Context, a []value.Value) (value.Value, error) {
 	return textOf(a[0], b), nil
 }
 
-// textOf is textLike for bytes that the value may own.
+// textOf is like textLike, but keeps b in the value: the caller must not change b afterwards.
 func textOf(v value.Value, b []byte) value.Value {
 	if v.Kind() == value.KindBytes {
 		return value.Bytes(b)
@@ -268,7 +268,7 @@ func not(v value.Value) value.Value {
 	return value.Bool(!v.Bool())
 }
 
-// and is three-valued.
+// and returns the conjunction of a and b in three-valued logic.
 func and(a, b value.Value) value.Value {
 	switch {
 	case isFalse(a) || isFalse(b):
@@ -311,7 +311,7 @@ func in(x value.Value, list []value.Value) value.Value {
 	return result
 }
 
-// allOf is AND for decisive false, OR for decisive true.
+// allOf returns the evaluation of AND if decisive is false, or of OR if it is true.
 func allOf(decisive bool) func(*Context, int, func(int) (value.Value, error)) (value.Value, error) {
 	return func(_ *Context, n int, argument func(int) (value.Value, error)) (value.Value, error) {
 		result := value.Bool(!decisive)
