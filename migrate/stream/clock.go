@@ -15,7 +15,7 @@ import (
 // which an answer of GetRecords left nothing out.
 const watermarkHeader = "X-Tabletop-Watermark"
 
-// headerOf returns a header of an answer, "" without one.
+// headerOf returns the header called name of an answer, or "".
 func headerOf(m middleware.Metadata, name string) string {
 	if raw, ok := awsmiddleware.GetRawResponse(m).(*smithyhttp.Response); ok && raw != nil && raw.Response != nil {
 		return raw.Header.Get(name)

@@ -130,7 +130,7 @@ func (w *Writer) mutate(ctx context.Context, table string, writes []write, refus
 	return nil
 }
 
-// refusal is the error of a row that Bigtable refuses.
+// refusal returns the error for a row that Bigtable refuses.
 func (w *Writer) refusal(table string, row []byte, err error) error {
 	return source.Damaged(source.WriteRefused, source.Position{}, err, "Bigtable refuses row %q of table %s", row, table)
 }

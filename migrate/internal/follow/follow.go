@@ -216,7 +216,7 @@ func Hash(m *layout.Mapping) (string, error) {
 	return hex.EncodeToString(sum[:8]), err
 }
 
-// refused is the error of a table that cannot be followed.
+// refused returns the error for a table that cannot be followed.
 func (f *follower) refused(d source.Damage, format string, args ...any) error {
 	return source.Damaged(d, source.Position{}, nil, "Bigtable table %s: %s", f.store.Table, fmt.Sprintf(format, args...))
 }
@@ -450,8 +450,8 @@ func (f *follower) applySome(ctx context.Context, left time.Duration, records []
 	return f.forgive(ctx, changes, refused)
 }
 
-// cellMicros is the time of cells without a time of their own: that of the change in whole
-// milliseconds, unless the mapping sets one.
+// cellMicros returns the time for cells to which the mapping gives no time of their own: the time
+// changed in whole milliseconds, unless the mapping sets one for imports.
 func (f *follower) cellMicros(changed int64) int64 {
 	if micros, ok := f.Mapping.ImportTimeMicros(); ok {
 		return micros

@@ -344,7 +344,7 @@ func (f *follower) leased(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// leasedStore is the store whose calls need the lease.
+// leasedStore returns the store whose calls need the lease.
 func (f *follower) leasedStore() statetable.Store {
 	s := f.store
 	s.B = f.rows
@@ -365,7 +365,7 @@ func (c fence) check() error {
 	return nil
 }
 
-// Invoke makes a call.
+// Invoke makes a call, unless the lease has ended.
 func (c fence) Invoke(ctx context.Context, method string, in, out any, opts ...grpc.CallOption) error {
 	if err := c.check(); err != nil {
 		return err
@@ -373,7 +373,7 @@ func (c fence) Invoke(ctx context.Context, method string, in, out any, opts ...g
 	return c.ClientConnInterface.Invoke(ctx, method, in, out, opts...)
 }
 
-// NewStream begins a call.
+// NewStream begins a call, unless the lease has ended.
 func (c fence) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if err := c.check(); err != nil {
 		return nil, err

@@ -64,7 +64,8 @@ const (
 	chunksAtOnce = 4
 )
 
-// settle judges suspects in at most the given number of rounds.
+// settle judges the suspects in open in at most the given number of rounds. The others remain
+// unsettled.
 func settle(ctx context.Context, s sides, open []*suspect, rounds int) error {
 	for range rounds {
 		var err error
