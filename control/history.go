@@ -35,7 +35,7 @@ type history struct {
 	key      []byte
 }
 
-// historyOfItem returns the history of the row of an item.
+// historyOfItem returns the history of the row that holds the item in the query parameter item.
 func (s *Server) historyOfItem(r *http.Request) (any, error) {
 	item, err := attr.UnmarshalItem([]byte(r.URL.Query().Get("item")))
 	if err != nil {

@@ -337,7 +337,7 @@ func sample(ctx context.Context, t *source.Table, m *mapping.Mapping, wanted att
 	return mixed(items, rules, of), true, nil
 }
 
-// mixed adds items of each rule in turn.
+// mixed adds items of each rule in turn, until there are maxPreviewed items.
 func mixed(items []attr.Item, rules []string, of map[string][]attr.Item) []attr.Item {
 	for i := 0; i < maxPreviewed; i++ {
 		for _, rule := range rules {

@@ -18,7 +18,7 @@
 // while a caller holds one latch.
 //
 // The package is exported for the module's own layers; its API is not stable. The stored format is:
-// formatVersion in catalog.go rises when an older program would misread new data.
+// raise formatVersion in catalog.go if older programs would misread new data.
 //
 // delete_table.go keeps the data of a deleted table for UndeleteTable, and later frees it.
 //

@@ -243,7 +243,7 @@ func (w *watch) hear() {
 	}
 }
 
-// heard is called with each answer, and stops the time until hear.
+// heard records an answer, and stops the time until the next call of hear.
 func (w *watch) heard() {
 	w.stop()
 	setOnce(w.answered)

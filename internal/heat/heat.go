@@ -148,7 +148,8 @@ func (s *Store) create(p Place) *Table {
 	return t
 }
 
-// keepLocked adds a place. mu and tablesMu are held.
+// keepLocked adds t. If the store is full, it first forgets the table that was used least recently.
+// mu and tablesMu are held.
 func (s *Store) keepLocked(t *Table) {
 	if len(s.tables) >= maxTables {
 		var quiet *Table

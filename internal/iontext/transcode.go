@@ -44,7 +44,7 @@ func appendLine(dst, line []byte, member func(r *reader) error) ([]byte, error) 
 	return r.dst, nil
 }
 
-// reader transcodes one line.
+// reader transcodes one line: its methods read text from at, and append the equivalent JSON to dst.
 type reader struct {
 	text []byte
 	at   int

@@ -71,7 +71,7 @@ func readRequest(r *http.Request) (req dynamoDBRequest, ok bool, err error) {
 	return req, json.Unmarshal(req.body, &req.content) == nil, nil
 }
 
-// again returns a request with its original body, after it was read.
+// again returns a copy of r, whose body was read, with sent as its body.
 func again(r *http.Request, sent []byte) *http.Request {
 	r = r.Clone(r.Context())
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
