@@ -253,7 +253,7 @@ func (s *Sequencer) renew(ctx context.Context, above uint64) error {
 	return nil
 }
 
-// look lists the registrations of the others.
+// look reads the registrations of the others, and records them.
 func (s *Sequencer) look(ctx context.Context) error {
 	if err := s.take(ctx); err != nil {
 		return err

@@ -93,8 +93,8 @@ func (r *ItemRead) followed() bool {
 	return n != nil && n.followed.Load()
 }
 
-// readAgain reads items, and reports whether all are unchanged since the last call. It sets Err
-// of each item that has changed or that a transaction holds.
+// readAgain reads items again, and reports whether all are unchanged since their last read. It sets
+// Err of each item that has changed or that a transaction holds.
 func (ta *transactor) readAgain(ctx context.Context, reads []*ItemRead) (same bool, err error) {
 	slots := make([]*slot, len(reads))
 	for i, r := range reads {

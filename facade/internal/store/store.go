@@ -46,7 +46,7 @@ var (
 	ErrOtherSegment = errors.New("the start key belongs to another segment")
 	// errIndexesBehind means that the item is written, but its index entries are not. The
 	// next read of an index of the table, or write of the item, writes them.
-	errIndexesBehind = errors.New("the item is written, but its indexes are not yet")
+	errIndexesBehind = errors.New("the item was written, but its index entries were not yet")
 	// ErrIntent means that a pending transaction holds the item.
 	ErrIntent = errors.New("item is held by a transaction")
 )

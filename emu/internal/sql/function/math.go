@@ -155,7 +155,8 @@ func logBase(x, base float64) float64 {
 	return math.Log(x) / math.Log(base)
 }
 
-// safeOperator returns NULL for the errors of an operator.
+// safeOperator returns a function that applies the operator symbol, and returns NULL in place of an
+// error.
 func safeOperator(name, symbol string) *Function {
 	want := 2
 	if name == "SAFE_NEGATE" {

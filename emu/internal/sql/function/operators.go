@@ -219,7 +219,7 @@ func invertBytes(_ *Context, a []value.Value) (value.Value, error) {
 	return value.Bytes(b), nil
 }
 
-// shift shifts an INT64 or BYTES, and fills it with zeros.
+// shift returns a function that shifts an INT64 or BYTES, and fills it with zeros.
 func shift(left bool) Eval {
 	return func(_ *Context, a []value.Value) (value.Value, error) {
 		n := a[1].Int64()

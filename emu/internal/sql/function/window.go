@@ -297,7 +297,8 @@ func (v visible) last(f Frame) value.Value {
 	return v.p.Args[at][0]
 }
 
-// percentiles sets the percentile of a partition.
+// percentiles sets each of the results to the percentile of the partition p, which the second
+// argument of the call names.
 func percentiles(name string, of func(p *big.Float, sorted []value.Value) value.Value, ctx *Context, p *Partition, results []value.Value) error {
 	at := p.Args[0][1]
 	switch {
