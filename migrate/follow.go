@@ -186,7 +186,8 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, o FollowOptions)
 	return group.Wait()
 }
 
-// followError converts an error of an inner package.
+// followError converts an error of an inner package to one that callers can distinguish, or adds
+// advice.
 func followError(err error) error {
 	if held, ok := errors.AsType[*ms.HeldError](err); ok {
 		return source.Damaged(source.TargetWritten, source.Position{}, nil, "%v", held)

@@ -204,7 +204,7 @@ func (t tree) unpack(name string) error {
 	return nil
 }
 
-// errTooLong means that the text of one item is longer than maxItemBytes.
+// errTooLong means that the text of one item is longer than MaxItemBytes.
 var errTooLong = errors.New("item text too long")
 
 // failed converts an error of reading at a line to an Error. Errors of the file system stay

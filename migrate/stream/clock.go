@@ -74,7 +74,7 @@ func (c *sourceClock) observe(date string, begin, end time.Time) {
 // local returns a time of this machine's clock without the steps of that clock since base.
 func (c *sourceClock) local(t time.Time) time.Time { return c.base.Round(0).Add(t.Sub(c.base)) }
 
-// at converts a time of this machine's clock.
+// at converts a time of this machine's clock to one of the source's clock.
 func (c *sourceClock) at(t time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

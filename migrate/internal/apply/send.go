@@ -145,7 +145,7 @@ func permanent(err error) bool {
 	return false
 }
 
-// sendGuarded tests and writes each row in one request. Writes of different rows go at once.
+// sendGuarded tests and writes each row in one request. Different rows are written in parallel.
 func (w *Writer) sendGuarded(ctx context.Context, p *plan, stats *Stats) (again []*changed, err error) {
 	type steps struct {
 		base           *write

@@ -79,7 +79,7 @@ func settle(ctx context.Context, s sides, open []*suspect, rounds int) error {
 	return nil
 }
 
-// round returns the suspects that moved.
+// round reads and judges the suspects in open once. It returns those that moved while it read them.
 func round(ctx context.Context, s sides, open []*suspect) (moved []*suspect, err error) {
 	differing, last, err := readBoth(ctx, s, open)
 	if err != nil || len(differing) == 0 {
