@@ -35,7 +35,8 @@ const maxOverdue = 5 * 365 * 24 * time.Hour
 //
 // It finds items by their due times, without scanning a table, and checks an item again before
 // deleting it. An item that a transaction holds stays until the next call. In a table that
-// follows another one all items stay: the migration applies the deletions of the source.
+// a migration from a live table fills, all items stay: the migration applies the deletions of the
+// source.
 func (rp *reaper) Tidy(ctx context.Context) (deleted int, err error) {
 	if err := rp.tx.recoverTransactions(ctx, false); err != nil {
 		return 0, fmt.Errorf("ending transactions: %w", err)
