@@ -62,9 +62,10 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 }
 
 type serveCommand struct {
-	Bigtable listenAddress `help:"Address of the Bigtable endpoint (gRPC), or off. Default: 127.0.0.1:8086; off with --target." placeholder:"HOST:PORT" group:"Endpoints:"`
-	DynamoDB listenAddress `name:"dynamodb" help:"Address of the DynamoDB endpoint, or off. Default: ${default}." default:"127.0.0.1:8000" placeholder:"HOST:PORT" group:"Endpoints:"`
-	PortFile string        `help:"Write the addresses to this file as JSON when ready; docs/serve.md describes the format. The file is removed on exit." placeholder:"FILE" group:"Endpoints:"`
+	Bigtable     listenAddress `help:"Address of the Bigtable endpoint (gRPC), or off. Default: 127.0.0.1:8086; off with --target." placeholder:"HOST:PORT" group:"Endpoints:"`
+	DynamoDB     listenAddress `name:"dynamodb" help:"Address of the DynamoDB endpoint, or off. Default: ${default}." default:"127.0.0.1:8000" placeholder:"HOST:PORT" group:"Endpoints:"`
+	BigtableREST listenAddress `name:"bigtable-rest" help:"Address of a second Bigtable endpoint, for gcloud and other clients that speak HTTP with JSON. Default: off." placeholder:"HOST:PORT" group:"Endpoints:" rare:""`
+	PortFile     string        `help:"Write the addresses to this file as JSON when ready; docs/serve.md describes the format. The file is removed on exit." placeholder:"FILE" group:"Endpoints:"`
 
 	Data     string   `help:"Store the data in this folder; acknowledged writes survive a crash. Default: in memory." placeholder:"DIR" group:"Data:"`
 	Mapping  []string `help:"Lay out a DynamoDB table as this mapping file describes; repeatable." placeholder:"FILE" sep:"none" group:"Data:"`
@@ -75,7 +76,7 @@ type serveCommand struct {
 	Access  accessFlags  `embed:"" group:"Access:"`
 	Web     webFlags     `embed:"" group:"Web pages:"`
 
-	Target   string        `help:"Serve the DynamoDB endpoint over this Bigtable instead of a built-in one: an emulator (plain gRPC, or TLS with --ca) or Cloud Bigtable. Excludes --data, --bigtable, --console and the flags under Bigtable." placeholder:"HOST:PORT|projects/P/instances/I" group:"Another Bigtable:"`
+	Target   string        `help:"Serve the DynamoDB endpoint over this Bigtable instead of a built-in one: an emulator (plain gRPC, or TLS with --ca) or Cloud Bigtable. Excludes --data, --bigtable, --bigtable-rest, --console and the flags under Bigtable." placeholder:"HOST:PORT|projects/P/instances/I" group:"Another Bigtable:"`
 	Check    bool          `help:"Check that the target can be used, print the result, and exit: 0 if it can, 3 if not. Changes nothing." group:"Another Bigtable:"`
 	Profile  string        `name:"app-profile" help:"App profile of the target's instance; it must route to a single cluster and allow single-row transactions. Default: the instance's default profile." placeholder:"ID" group:"Another Bigtable:" rare:""`
 	Token    string        `name:"target-token-file" help:"Send the token in this file to the target. Default for projects/P/instances/I: application default credentials." placeholder:"FILE" group:"Another Bigtable:" rare:""`
@@ -88,7 +89,7 @@ type serveCommand struct {
 	GC          gcMode         `name:"gc" help:"When expired cells are removed: background (every --gc-interval, as in the service), eager (no read shows them), or manual (never). Default: background." placeholder:"background|eager|manual" group:"Bigtable:"`
 	GCInterval  *time.Duration `name:"gc-interval" help:"How often --gc=background and --gc=eager collect garbage. Default: 1m." placeholder:"DURATION" group:"Bigtable:" rare:""`
 	AdminDelay  time.Duration  `name:"admin-delay" help:"How long admin operations take; new resources are CREATING meanwhile. Default: 0s." placeholder:"DURATION" group:"Bigtable:"`
-	Lag         time.Duration  `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance. Affects reads, consistency tokens and change streams. Default: 0s." placeholder:"DURATION" group:"Bigtable:"`
+	Lag         time.Duration  `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance. Affects reads, consistency tokens and change streams. Default: 0s." placeholder:"DURATION" group:"Bigtable:" rare:""`
 	ViewLag     time.Duration  `name:"view-lag" help:"How long a change of a table takes to reach its materialized views. Default: 0s, a view reflects a write once it is acknowledged." placeholder:"DURATION" group:"Bigtable:"`
 	Churn       float64        `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record is read. Default: 0." placeholder:"P" group:"Bigtable:" rare:""`
 	KeepDeleted *int64         `name:"keep-deleted" help:"Keep at most this many MiB of deleted tables for UndeleteTable, for at most 7 days; the oldest are removed first. Default: 128 in memory, all with --data." placeholder:"MIB" group:"Bigtable:" rare:""`
@@ -152,6 +153,8 @@ func (c *serveCommand) Validate() error {
 			return errors.New("--target and --data cannot be combined: the target stores the data")
 		case c.Bigtable != "" && c.Bigtable != off:
 			return errors.New("--target and --bigtable cannot be combined: the target is the Bigtable")
+		case c.BigtableREST != "" && c.BigtableREST != off:
+			return errors.New("--target and --bigtable-rest cannot be combined: the target is the Bigtable")
 		case c.DynamoDB == off:
 			return errors.New("--target needs the DynamoDB endpoint, which --dynamodb turns off")
 		case c.GC != "" || c.GCInterval != nil || c.KeepDeleted != nil || c.KeepTables != nil || c.BackupBytes != nil || c.SQLMemory != nil || c.Limits != "" || c.AdminDelay != 0 || c.Lag != 0 || c.ViewLag != 0 || c.Churn != 0:
@@ -176,7 +179,7 @@ func (c *serveCommand) Validate() error {
 	if c.Bigtable == off && c.DynamoDB == off {
 		return errors.New("--bigtable and --dynamodb are both off: nothing to serve")
 	}
-	if err := errors.Join(c.Access.check(c.Bigtable, c.DynamoDB), c.Web.check(), c.Control.check(c.Access, c.Target)); err != nil {
+	if err := errors.Join(c.Access.check(c.Bigtable, c.BigtableREST, c.DynamoDB), c.Web.check(), c.Control.check(c.Access, c.Target)); err != nil {
 		return err
 	}
 	switch c.GC {
@@ -322,7 +325,7 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 	if err := s.openDynamoDB(ctx, dynamoDB); err != nil {
 		return err
 	}
-	if err := s.openConsole(ctx, observed, with); err != nil {
+	if err := errors.Join(s.openBigtableREST(), s.openConsole(ctx, observed, with)); err != nil {
 		return err
 	}
 	if err := s.writePortFile(); err != nil {
@@ -372,11 +375,11 @@ type serving struct {
 	endpoint *dynamodb.Endpoint // of lab
 	leads    sync.Mutex         // held while saving the clock's lead
 
-	bigtableAddr, dynamoDBAddr, consoleAddr net.Addr // nil for a disabled endpoint
-	consoleToken                            string   // "": same as token
-	closers                                 []func() error
-	deadline                                time.Time // of the stop
-	background                              sync.WaitGroup
+	bigtableAddr, dynamoDBAddr, restAddr, consoleAddr net.Addr // nil for a disabled endpoint
+	consoleToken                                      string   // "": same as token
+	closers                                           []func() error
+	deadline                                          time.Time // of the stop
+	background                                        sync.WaitGroup
 }
 
 // openBigtable opens the store and starts its due work. It starts the Bigtable endpoint, unless that
@@ -534,20 +537,7 @@ func (s *serving) openDynamoDB(ctx context.Context, o facade.Options) error {
 		return err
 	}
 	s.dynamoDBAddr = lis.Addr()
-	web := s.webServer(c.Web.guard(handler))
-	s.closers = append(s.closers, func() (err error) {
-		s.wait(tracked, func(ctx context.Context) {
-			if web.Shutdown(ctx) != nil { // the time is over
-				err = web.Close()
-			}
-		})
-		return err
-	})
-	s.background.Go(func() {
-		if err := web.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
-			s.failed <- fmt.Errorf("--dynamodb: %w", err)
-		}
-	})
+	s.serveWeb("--dynamodb", s.webServer(c.Web.guard(handler)), lis, tracked, nil)
 	return nil
 }
 
@@ -622,6 +612,9 @@ func (s *serving) announce() {
 		_, _ = fmt.Fprintf(w, "# Bigtable endpoint: %s\n", clientAddr(s.bigtableAddr))
 	default:
 		export("BIGTABLE_EMULATOR_HOST", clientAddr(s.bigtableAddr))
+	}
+	if s.restAddr != nil {
+		export("CLOUDSDK_API_ENDPOINT_OVERRIDES_BIGTABLEADMIN", s.restURL()+"/")
 	}
 	if s.dynamoDBAddr != nil {
 		export("AWS_ENDPOINT_URL_DYNAMODB", s.dynamoDBURL())
