@@ -45,11 +45,14 @@
 //
 // # Where things are
 //
-//   - How to add a flag, an RPC, an operation or a lint rule is in CONTRIBUTING.md.
+//   - How to add a flag, an RPC, an operation, a lint rule, a path of the control API or a rule of
+//     the module is in CONTRIBUTING.md, and when to raise the version of the stored format.
 //   - The RPC ReadRows is in emu/read_rows.go, an admin RPC in emu/internal/admin,
 //     the operation PutItem in facade/op_put_item.go (operations on backups, tags, TTL and
 //     the like share a file), a flag in cmd/tabletop/<command>.go, those of the DynamoDB
 //     endpoint in cmd/tabletop/dynamodb.go.
+//   - The rows of an item are in internal/layout with a mapping, in internal/layout/unmapped without
+//     one. Signatures of requests are checked in facade/internal/wire/signature.go.
 //   - Limits are in emu/internal/limits and in facade/limits.go, the size of an item in
 //     facade/internal/tablespec/keyrules.go. The file of a resource in emu/internal/admin
 //     checks its id: instance.go that of an instance.

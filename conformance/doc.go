@@ -1,6 +1,7 @@
 // Package conformance runs the official clients of both endpoints, unchanged, against a running
 // `tabletop serve`: Go clients as tests here, Python clients in python/run.py, the AWS SDK for
-// JavaScript in js/run.mjs. Clients find the server only by the variables that it prints.
+// JavaScript in js/run.mjs, Java clients in java/. Clients find the server only by the variables
+// that it prints.
 // dynamodb-suites/run.mjs runs public DynamoDB test suites against it. The package has no code of its
 // own.
 //

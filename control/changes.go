@@ -346,8 +346,8 @@ func (c *changes) items(t *changedTable, row *changedRow, m *mapping.Mapping, wa
 	}
 }
 
-// item returns an item in its shown form. It returns nil for a missing or large item, and if
-// no further row fits the answer.
+// item returns an item in its shown form, and counts its bytes. It returns nil for a missing or large
+// item, and if no further row fits the answer.
 func (c *changes) item(item attr.Item) json.RawMessage {
 	if item == nil || c.left == 0 || c.bytes > maxPageBytes {
 		return nil

@@ -152,7 +152,8 @@ func (s *Server) playHot(ctx context.Context) error {
 	return nil
 }
 
-// playPattern sends the requests of an access pattern; q may be nil.
+// playPattern sends q, a request of an access pattern, and those that follow it. q may be nil.
+// It leaves out a BatchWriteItem and what follows it.
 func (s *Server) playPattern(ctx context.Context, table string, q *fixtures.Request) error {
 	if q == nil || q.Op == "BatchWriteItem" { // those of the fixtures delete items
 		return nil

@@ -316,7 +316,8 @@ func (s *Server) faults(*http.Request) (any, error) {
 	return map[string]any{"faults": out}, nil
 }
 
-// faultErrors returns the names that a fault of DynamoDB can have.
+// faultErrors returns the errors, cancellation reasons and operations that a fault of
+// DynamoDB can name.
 func (s *Server) faultErrors(*http.Request) (any, error) {
 	operations := []string{}
 	for _, op := range facade.Operations() {

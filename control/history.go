@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-// pageOfHistory is the number of records that are read at a time.
+// pageOfHistory is the maximum number of records that are read at a time.
 const pageOfHistory = 1000
 
 // history is everything known about a row, each list with the newest entries, the newest first.
@@ -35,7 +35,7 @@ type history struct {
 	key      []byte
 }
 
-// historyOfItem returns the history of the row of an item.
+// historyOfItem returns the history of the row that holds the item in the query parameter item.
 func (s *Server) historyOfItem(r *http.Request) (any, error) {
 	item, err := attr.UnmarshalItem([]byte(r.URL.Query().Get("item")))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 const (
 	// maxStreams limits the number of concurrent event streams.
 	maxStreams = 8
-	// maxEvents is the number of events sent before the next look for more.
+	// maxEvents is the maximum number of events that are sent at a time.
 	maxEvents = 500
 	// streamTime is the longest time that a reader may leave data unread.
 	streamTime = 10 * time.Second

@@ -115,7 +115,7 @@ func (s *Server) naming(r *http.Request, err error) error {
 	return out
 }
 
-// nearestTable is the remedy for a misspelled DynamoDB table.
+// nearestTable returns the remedy for a misspelled DynamoDB table.
 func nearestTable(name string, names []string) string {
 	if near := nearest.To(name, names); near != "" {
 		return fmt.Sprintf("the nearest name is %q; %s", near, tablesRemedy)

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// maxPreviewed is the number of items that a preview lays out.
+	// maxPreviewed is the maximum number of items that a preview lays out.
 	maxPreviewed = 20
 	// maxPreviewRead and maxPreviewBytes limit the data that a preview reads to choose items:
 	// beyond them the data is not judged as a whole.
@@ -337,7 +337,7 @@ func sample(ctx context.Context, t *source.Table, m *mapping.Mapping, wanted att
 	return mixed(items, rules, of), true, nil
 }
 
-// mixed adds items of each rule in turn.
+// mixed adds items of each rule in turn, until there are maxPreviewed items.
 func mixed(items []attr.Item, rules []string, of map[string][]attr.Item) []attr.Item {
 	for i := 0; i < maxPreviewed; i++ {
 		for _, rule := range rules {

@@ -405,7 +405,7 @@ func (c *changeStream) sendRecord(r *engine.JournalRecord) error {
 	}, c.send)
 }
 
-// sendHeartbeat sends the current position of the stream.
+// sendHeartbeat sends the current position of the stream, and sets the time of the next heartbeat.
 func (c *changeStream) sendHeartbeat() error {
 	c.next = c.s.now().Add(c.heartbeat)
 	return c.send(&btpb.ReadChangeStreamResponse{StreamRecord: &btpb.ReadChangeStreamResponse_Heartbeat_{

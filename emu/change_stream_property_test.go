@@ -29,7 +29,8 @@ type cutReader struct {
 // endsBefore compares ends of ranges; "" is after all keys.
 func endsBefore(a, b []byte) bool { return len(a) > 0 && (len(b) == 0 || bytes.Compare(a, b) < 0) }
 
-// within returns the tokens that overlap a range, narrowed to it, and their positions.
+// within returns the tokens of the reader, narrowed to the keys inside, before and after the range
+// of p.
 func (c *cutReader) within(p *btpb.StreamPartition) (inside []*btpb.StreamContinuationToken, before, after []*btpb.StreamContinuationToken) {
 	from, to := p.GetRowRange().GetStartKeyClosed(), p.GetRowRange().GetEndKeyOpen()
 	for _, t := range c.tokens {

@@ -303,7 +303,7 @@ type resultWriter struct {
 	begun bool   // a message was sent
 }
 
-// valuesField is the number of ProtoRows.values.
+// valuesField is the field number of ProtoRows.values.
 const valuesField = 2
 
 // add adds a row, and sends the batch that it completes. Values are encoded at once, since they are valid

@@ -117,7 +117,7 @@ func (t *table) familyOf(m *Mutation) (*Family, error) {
 	return t.family(m.Family)
 }
 
-// live returns the family of an ordinal, or nil if it was deleted.
+// live returns the family of an ordinal, or nil if it was deleted or never existed.
 func (t *table) live(ordinal uint16) *Family {
 	if int(ordinal) >= len(t.byOrdinal) || t.byOrdinal[ordinal] < 0 {
 		return nil
@@ -135,7 +135,7 @@ func (t *table) nextLive(o uint16) (uint16, bool) {
 	return 0, false
 }
 
-// catalog is all tables at one moment. It is immutable: changes replace it.
+// catalog holds all tables and backups at one moment. It is immutable: changes replace it.
 type catalog struct {
 	tables  map[string]*table       // by name
 	deleted map[uint32]deletedTable // by id: names repeat
@@ -305,7 +305,7 @@ func (d *DB) loadCatalog() (*catalog, error) {
 		return nil, fmt.Errorf("%w: the stored version is %q, want a number", ErrFormatVersion, version)
 	}
 	if v > formatVersion {
-		return nil, fmt.Errorf("%w: the store has version %d, this program reads up to %d: open it with a newer version",
+		return nil, fmt.Errorf("%w: the store has version %d, this program reads up to %d: open the store with a newer version of the program",
 			ErrFormatVersion, v, formatVersion)
 	}
 
@@ -403,7 +403,7 @@ func (d *DB) initialize() error {
 	return err
 }
 
-// table decodes a record and validates all of it.
+// table decodes a record. It validates its ordinals, families and journals.
 func (r *tableRecord) table() (*table, error) {
 	def := Table{Name: string(r.Name), ID: r.ID, Granularity: r.Granularity, Splits: r.Splits, Meta: r.Meta}
 	if r.NextOrdinal < 0 || r.NextOrdinal > math.MaxUint16+1 {
@@ -457,8 +457,8 @@ func (d *DB) Table(name string) (*Table, error) {
 	return &t.def, nil
 }
 
-// Tables returns the tables whose names start with prefix, sorted by name, without InternalTables.
-// It returns nothing if the store is closed.
+// Tables returns the tables whose names start with prefix, sorted by name. It omits InternalTables
+// unless prefix begins with that. It returns nothing if the store is closed.
 func (d *DB) Tables(prefix string) []*Table {
 	if d.enter() != nil {
 		return nil

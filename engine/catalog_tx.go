@@ -68,7 +68,8 @@ func (tx *CatalogTx) check() error {
 	return nil
 }
 
-// change returns a catalog that can be changed in place.
+// change replaces tx.c by a private copy, unless it already is one, and returns it. The caller may
+// change it in place.
 func (tx *CatalogTx) change() *catalog {
 	if !tx.owned {
 		tx.c, tx.owned = tx.c.clone(), true
@@ -88,8 +89,8 @@ func (tx *CatalogTx) Table(name string) (*Table, error) {
 	return &t.def, nil
 }
 
-// Tables returns the tables whose names start with prefix, sorted by name. It returns nothing after
-// the end of the transaction.
+// Tables returns the tables whose names start with prefix, sorted by name. It omits InternalTables
+// unless prefix begins with that. It returns nothing after the end of the transaction.
 func (tx *CatalogTx) Tables(prefix string) []*Table {
 	if tx.check() != nil {
 		return nil
@@ -264,9 +265,8 @@ func (d *DB) replaceCatalog(b *pebble.Batch, next *catalog, o *pebble.WriteOptio
 }
 
 // write adds to b the difference between from, the stored catalog, and c, and removes the
-// cells of tables and backups that only from has. It reports whether a table of from that
-// could be read or written was changed or deleted, and returns the ids whose cells it
-// removes.
+// cells of tables and backups that only from has. It reports whether a table in from.tables was
+// changed or deleted, and returns the ids whose cells it removes.
 func (c *catalog) write(b *pebble.Batch, from *catalog) (changed bool, removed []uint32, err error) {
 	if c == from {
 		return false, nil, nil

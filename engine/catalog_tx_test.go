@@ -93,7 +93,8 @@ func TestCatalogTx_After(t *testing.T) {
 	}
 }
 
-// TestResourceVersion changes resources, and the catalog without resources.
+// TestResourceVersion: the version increases with a change of resources and with a restore, and not
+// otherwise.
 func TestResourceVersion(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})

@@ -142,7 +142,8 @@ func (k Backups) copyCells(ctx context.Context, id uint32, find func(*catalog) (
 // copyCheckCells is the number of cells between two checks of room and context.
 const copyCheckCells = 1024
 
-// write writes the cells of from that it reads, under the new id.
+// write copies the cells of the iterator it to w under the new id, without those of dropped families
+// of from.
 func (c *copied) write(ctx context.Context, w *sortedFiles, it *pebble.Iterator, from *table, room func(int64) error) error {
 	var key []byte
 	n := 0

@@ -180,7 +180,7 @@ type deletedTable struct {
 	at time.Time
 }
 
-// expires returns the time after which the table can no longer be undeleted.
+// expires returns the time from which the table can no longer be undeleted.
 func (x deletedTable) expires(keep time.Duration) time.Time { return x.at.Add(keep) }
 
 // DeletedTable describes a deleted table that can be undeleted.

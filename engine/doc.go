@@ -17,7 +17,8 @@
 // the journals' mutex. Catalog changes that affect rows hold all latches, so the catalog is stable
 // while a caller holds one latch.
 //
-// The package is exported for the module's own layers; its API is not stable.
+// The package is exported for the module's own layers; its API is not stable. The stored format is:
+// raise formatVersion in catalog.go if older programs would misread new data.
 //
 // delete_table.go keeps the data of a deleted table for UndeleteTable, and later frees it.
 //

@@ -83,7 +83,8 @@ func (j *journal) dropRows(ctx context.Context, name string, span Span) (again b
 // errDropAgain is returned when the table of a drop was replaced.
 var errDropAgain = errors.New("the table has changed")
 
-// current reports whether the table still exists with its journal. The caller holds latches.
+// current reports whether the table still exists with its journal, and sets x.t to its current
+// version. The caller holds latches.
 func (x *rowDrop) current() bool {
 	t, err := x.d.lookup(x.t.def.Name)
 	if err != nil || t.def.ID != x.t.def.ID || !t.journaled {

@@ -457,7 +457,7 @@ func openError(err error, dir string, fs vfs.FS) error {
 		var format uint64
 		if n, _ := fmt.Sscanf(name, "marker.format-version.%d.%d", new(uint64), &format); n == 2 &&
 			format > uint64(pebble.FormatNewest) {
-			return fmt.Errorf("%w: files of format %d, this program reads up to %d: open it with a newer version",
+			return fmt.Errorf("%w: files of format %d, this program reads up to %d: open the store with a newer version of the program",
 				ErrFormatVersion, format, uint64(pebble.FormatNewest))
 		}
 	}

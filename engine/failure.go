@@ -23,7 +23,8 @@ func (l storeLogger) Errorf(format string, args ...any) {
 // calls instead.
 func (l storeLogger) Fatalf(format string, args ...any) { l.d.fail(fmt.Errorf(format, args...)) }
 
-// fail makes the store reject all later calls. Package btclient does not retry by this text.
+// fail makes the store reject all later calls. Package btclient recognizes this text, and does not
+// retry such calls.
 func (d *DB) fail(err error) {
 	err = fmt.Errorf("engine: the store has failed and rejects all calls: %w", err)
 	if d.failure.CompareAndSwap(nil, &err) && d.logger != nil {

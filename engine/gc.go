@@ -67,9 +67,10 @@ func (r *GCRule) Collects(version int, micros int64, now time.Time) bool {
 }
 
 // RunGC applies every family's rule once, at the clock's current time. It also removes the
-// remaining data of dropped families and of tables that can no longer be undeleted. It deletes
-// garbage in small batches, concurrently with other calls. At the moment of its deletion, each cell
-// is garbage according to the current rules and the current cells of its row.
+// remaining data of dropped families and of tables that can no longer be undeleted, and the journal
+// records that no term retains. It deletes garbage in small batches, concurrently with other calls.
+// At the moment of its deletion, each cell is garbage according to the current rules and the current
+// cells of its row.
 func (d *DB) RunGC(ctx context.Context) (GCStats, error) {
 	var stats GCStats
 	if err := d.enter(); err != nil {
@@ -263,7 +264,8 @@ type columnRule struct {
 // begin starts a new row.
 func (c *columnRule) begin() { c.column, c.version = c.column[:0], 0 }
 
-// collects reports whether the next cell is garbage. rest is its key after the row's prefix.
+// collects counts the next cell of the row, and reports whether it is garbage. rest is its key after
+// the row's prefix.
 func (c *columnRule) collects(rest []byte) bool {
 	column := rest[:len(rest)-timestampLen]
 	if len(c.column) > 0 && bytes.Equal(column, c.column) {
@@ -362,8 +364,8 @@ func (s *sweeper) delete() (bool, error) {
 	return true, nil
 }
 
-// garbageNow returns the subset of keys, which are cells of one row in order, that is garbage
-// in the current row. The caller holds the row's latch.
+// garbageNow reports for each of keys, which are cells of one row in order, whether it is garbage in
+// the current row. A cell that no longer exists is not. The caller holds the row's latch.
 func (s *sweeper) garbageNow(keys []garbageCell) (map[string]bool, error) {
 	first, last := keys[0], keys[len(keys)-1].key
 	col := columnRule{t: s.t, now: s.now}

@@ -53,7 +53,8 @@ func (j *Journal) keep() time.Duration {
 	return keep
 }
 
-// settleTerms returns the journal that results from an update of from to to.
+// settleTerms returns the journal of a table after an update that requests to in place of from. It
+// assigns Since and Began: a term that continues keeps them, and a new term gets new ones.
 func (j *journal) settleTerms(table string, from, to Journal) (Journal, error) {
 	for reason := range to {
 		term := &to[reason]
@@ -126,8 +127,9 @@ func (j *journal) take(table uint32, row []byte, now func() time.Time) (number u
 	return j.number, j.micros
 }
 
-// JournalLast returns the number and the commit time of the last record of any table. Later records
-// have greater numbers and commit times.
+// JournalLast returns the last number that a record or a term of any table has taken, and its
+// commit time. The record may still be in flight, or discarded. Later records have greater numbers
+// and commit times.
 func (d *DB) JournalLast() (number uint64, micros int64) {
 	d.journal.mu.Lock()
 	defer d.journal.mu.Unlock()
@@ -210,7 +212,8 @@ func (j *journal) settle(kept bool, numbers ...uint64) {
 // its start that are not worth moving the others.
 const flightRoom = 256
 
-// end returns the position after all readable records, and the number of restores.
+// end returns the position after all readable records, and the number of restores. Later records
+// get commit times that are not before that position.
 func (j *journal) end(now func() time.Time) (end JournalPosition, restores uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

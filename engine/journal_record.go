@@ -214,7 +214,7 @@ func (r *recordReader) header() (kind JournalKind, micros int64, drop uint64, ro
 	return kind, micros, drop, r.text()
 }
 
-// decodeRecord decodes a record; the result shares value.
+// decodeRecord decodes a record; the result shares the memory of value.
 func decodeRecord(number uint64, value []byte) (JournalRecord, error) {
 	r := recordReader{rest: value}
 	rec := JournalRecord{Number: number}
@@ -246,8 +246,8 @@ func decodeRecord(number uint64, value []byte) (JournalRecord, error) {
 	return rec, nil
 }
 
-// record adds the record of muts to w if the table has a journal. w holds its number until it
-// is settled.
+// record adds the record of muts to w, whose table must have a journal. w holds the number of the
+// record until settle.
 func (w *rowBatch) record(muts []Mutation) error {
 	muts = w.tx.t.recorded(muts)
 	if len(muts) == 0 {
@@ -283,8 +283,8 @@ func (w *rowBatch) settle(kept bool) {
 	w.number = 0
 }
 
-// keepInFlight handles a failed commit. Its batch may still be in the store for a time, so no
-// reader may see the record of w.
+// keepInFlight handles a failed commit of w. If the store has failed, it may still contain the
+// batch for a time: the number of the record stays in flight, so that no reader sees the record.
 func (j *journal) keepInFlight(w *rowBatch) {
 	if j.d.failed() != nil {
 		w.number = 0

@@ -61,7 +61,8 @@ func (j *journal) save(b *pebble.Batch) error {
 }
 
 // load reads the journals' state from the store whose catalog is c: at Open, and after Restore
-// has replaced it. There are no concurrent writes.
+// has replaced it. It first removes the records of an unfinished drop. After Restore it also
+// records a gap, and commits the new state. There are no concurrent writes.
 func (j *journal) load(c *catalog) error {
 	if err := j.undoDrop(); err != nil {
 		return err
@@ -144,9 +145,9 @@ func (j *journal) loadOf(t *table, state *journalState) (trimmed uint64, err err
 	return trimmed, errors.Join(it.Error(), it.Close())
 }
 
-// change adds to b the effects on journals of replacing the catalog from with the catalog
-// next. The caller holds the latches of affected rows. It must call settle after b was
-// applied or discarded.
+// change adds to b the effects on journals of replacing the catalog from with the catalog next.
+// ended reports whether b removes all records of a table. The caller holds the latches of affected
+// rows, and must call settle after b was applied or discarded.
 func (j *journal) change(b *pebble.Batch, from, next *catalog) (ended bool, settle func(applied bool), err error) {
 	if !from.journaled() && !next.journaled() {
 		return false, func(bool) {}, nil
@@ -240,7 +241,8 @@ func (j *journal) trim(now time.Time) error {
 	return nil
 }
 
-// trimOf trims the journal of a table in b.
+// trimOf adds to b the removal of the records of t, up to the number last, that no term retains at
+// the time now. It raises j.trimmed first.
 func (j *journal) trimOf(b *pebble.Batch, t *table, last uint64, now time.Time) error {
 	j.mu.Lock()
 	from := j.trimmed[t.def.ID]

@@ -49,7 +49,7 @@ func appendEscaped(dst, s []byte) []byte {
 }
 
 // escapedLen returns the length of the escaped string at the start of k, including the
-// terminator, or -1 without one. plain reports that the bytes before the terminator need
+// terminator, or -1 if the terminator is missing. plain reports that the bytes before the terminator need
 // no unescaping.
 func escapedLen(k []byte) (n int, plain bool) {
 	for plain = true; ; plain = false {

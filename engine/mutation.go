@@ -92,7 +92,7 @@ func (w *rowBatch) take() *pebble.Batch {
 	return b
 }
 
-// close frees the batch unless it was taken.
+// close discards the record of uncommitted changes, and frees the batch unless take has returned it.
 func (w *rowBatch) close() {
 	w.settle(false) // uncommitted changes are discarded
 	if w.b != nil {

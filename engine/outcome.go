@@ -71,7 +71,7 @@ func (o *outcomes) cell(key []byte) *outcome {
 	return c
 }
 
-// set changes the outcome of a cell to an empty set cell.
+// set changes the outcome of a cell to a set cell without a value, and returns it.
 func (o *outcomes) set(key []byte) *outcome {
 	c := o.cell(key)
 	if !c.isSet && o.toDelete > 0 {
@@ -183,7 +183,8 @@ func (o *outcomes) iterator() (it *pebble.Iterator, err error) {
 	return o.it, err
 }
 
-// close returns the iterator.
+// close returns the iterator to the transaction, and stores in w.dead how many dead cells it stepped
+// over.
 func (o *outcomes) close() {
 	if o.it == nil {
 		return

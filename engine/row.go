@@ -165,7 +165,7 @@ func (tx *RowTx) Scan() *Scan {
 
 // open returns a scan of the row, positioned on it if it exists. With part it scans only the
 // keys that continue with part after the row's prefix: a scan of a column seeks its newest
-// cell at once.
+// cell at once. Without part, open sets tx.absent if the row does not exist.
 func (tx *RowTx) open(part []byte) (*Scan, error) {
 	s := &Scan{d: tx.d, ctx: tx.ctx, t: tx.t, tx: tx, rules: tx.d.eagerRules(tx.t, tx.Now)}
 	s.useBuffers()

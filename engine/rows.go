@@ -69,7 +69,7 @@ type rowGroup struct {
 	before [groupRows]uint8
 }
 
-// close frees uncommitted changes, and settles the records.
+// close frees uncommitted changes, and settles the records unless the store has failed.
 func (g *rowGroup) close() {
 	if g.d.failed() == nil {
 		g.d.journal.settle(true, g.numbers...)

@@ -124,7 +124,7 @@ func (s *Scan) open(table string) (err error) {
 	return nil
 }
 
-// begin sets the bounds to those of the next span; false after the last.
+// begin sets the bounds to those of the next span. It returns false after the last span.
 func (s *Scan) begin() bool {
 	n := max(1, len(s.spans))
 	if s.nextSpan >= n {
@@ -613,7 +613,8 @@ func (w *walk) next(it *pebble.Iterator, limit []byte) bool {
 	return it.SeekGEWithLimit(w.seek, limit) == pebble.IterValid
 }
 
-// end reports whether the walk should leave a note at the row's latch.
+// end stores the steps of the iterator for the next row, and reports whether the walk should leave a
+// note at the row's latch.
 func (w *walk) end(it *pebble.Iterator) bool {
 	if w.hot {
 		return false
@@ -644,7 +645,8 @@ func (d *DB) note(latch int) {
 	}
 }
 
-// stepsOf returns the number of internal steps of the iterator, and of the requested ones.
+// stepsOf returns the number of internal steps of the iterator, and the number of steps that its
+// caller requested.
 func stepsOf(it *pebble.Iterator) (inside, asked int) {
 	s := it.Stats()
 	return s.ForwardStepCount[pebble.InternalIterCall] + s.ReverseStepCount[pebble.InternalIterCall],

@@ -141,7 +141,7 @@ func (d *DB) weigh(lower, upper []byte) (*weighing, error) {
 	return &weighing{it: it, valid: it.First()}, nil
 }
 
-// before returns the size of the cells before key that were read.
+// before reads on to key, within the limits, and returns the size of all cells read so far.
 func (w *weighing) before(key []byte) (uint64, error) {
 	for w.valid && w.cells < sampleReadCells && w.bytes < sampleReadBytes && bytes.Compare(w.it.Key(), key) < 0 {
 		value, err := w.it.ValueAndErr()

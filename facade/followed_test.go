@@ -22,8 +22,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 )
 
-// follow writes into a Bigtable table, as the follower of a migration does, that the table
-// follows another one.
+// follow writes the note that a migration from a live table fills a Bigtable table, as the follower
+// of the migration does.
 func follow(tb testing.TB, bt *btclient.Client, table string) {
 	tb.Helper()
 	if _, err := bt.EnsureTable(tb.Context(), layout.SchemaTable, []layout.Family{{Name: layout.SchemaFamily, GC: layout.GC{Versions: 1}}}, nil); err != nil {
@@ -132,8 +132,8 @@ var itemWrites = [][2]string{
 	{"BatchExecuteStatement", `{"Statements":[{"Statement":"DELETE FROM Products WHERE PK = 'hats' AND SK = '1'"}]}`},
 }
 
-// TestFollowed: an endpoint refuses all writes of items in a table that follows another one,
-// whether the migration began before the start of the endpoint or after, and accepts reads. When
+// TestFollowed: an endpoint refuses all writes of items in a table that a migration from a live
+// table fills, whether the migration began before the start of the endpoint or after, and accepts reads. When
 // the migration has ended, it accepts writes at once.
 func TestFollowed(t *testing.T) {
 	t.Parallel()
@@ -274,8 +274,8 @@ func allRows(tb testing.TB, bt *btclient.Client, table string) string {
 	return text.String()
 }
 
-// TestFollowed_TimeToLive: expired items of a table that follows another one stay, since the
-// source's own deletions arrive. After the migration they are deleted.
+// TestFollowed_TimeToLive: expired items of a table that a migration from a live table fills stay,
+// since the source's own deletions arrive. After the migration they are deleted.
 func TestFollowed_TimeToLive(t *testing.T) {
 	t.Parallel()
 	for _, known := range []bool{false, true} {

@@ -95,8 +95,8 @@ func (in *createTableInput) unsupported(operation string) error {
 	})
 }
 
-// constraints checks the members against the model. path is the prefix of their paths in
-// errors.
+// constraints checks the members against the service's API model. path is the prefix of their
+// paths in errors.
 func (in *createTableInput) constraints(v *validator, path string) {
 	v.Required(path+"AttributeDefinitions", in.AttributeDefinitions != nil)
 	v.tables().Definitions(path, in.AttributeDefinitions)
@@ -167,7 +167,7 @@ var tableClasses = []string{"STANDARD", "STANDARD_INFREQUENT_ACCESS"}
 // streamViews are the values of StreamViewType, in the order of the service's texts.
 var streamViews = []string{"OLD_IMAGE", "KEYS_ONLY", "NEW_AND_OLD_IMAGES", "NEW_IMAGE"}
 
-// constraints checks the members against the model.
+// constraints checks the members against the service's API model.
 func (given *streamSpecification) constraints(v *validator) {
 	if given == nil {
 		return

@@ -142,7 +142,7 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 }
 
 // describeAs acts like describe. If creating is set, it describes a table that is being
-// created, even if its status is already ACTIVE: it omits what the service shows only later.
+// created, even if its status is already ACTIVE: it omits the members that the service shows only later.
 func (s *Server) describeAs(t *tabledef.Table, counts sizes.Counts, creating bool) *tableDescription {
 	now := s.opts.Now()
 	arn := s.tableARN(t.Name)

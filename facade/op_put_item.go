@@ -46,13 +46,13 @@ func (in *conditionInput) legacy() []request.LegacyMember {
 	}
 }
 
-// constraints checks the members against the model.
+// constraints checks the members against the service's API model.
 func (in *conditionInput) constraints(v *validator) {
 	v.Legacy().CheckExpected(in.Expected)
 	v.JoiningOperator(in.ConditionalOperator)
 }
 
-// constraints checks the members of a write of one item against the model.
+// constraints checks the members of a write of one item against the service's API model.
 func (in *writeInput) constraints(v *validator) error {
 	in.conditionInput.constraints(v)
 	v.ReturnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)

@@ -71,7 +71,8 @@ type FollowOptions struct {
 	// "auto", which is ordered while the follower is more than a minute behind.
 	Mode string
 
-	// Since is the time of the stored items. Default: the end of the exports that were loaded.
+	// Since is a time before the loaded items were read. It must be set if the loaded source records
+	// no time, and unset otherwise.
 	Since time.Time
 
 	// UntilTip ends the run when all writes that the source answered before its start are applied.
@@ -92,8 +93,8 @@ type FollowOptions struct {
 	// table. Default: MaxRowsPerSecond always holds.
 	Throttle func() (rowsPerSecond int, ok bool)
 
-	// Warn is called with what the user should know and what does not end the run, by several
-	// goroutines. Default: it is dropped.
+	// Warn is called by several goroutines with texts for the user about problems that do not end the
+	// run. Default: the texts are dropped.
 	Warn func(text string)
 
 	// IdleMax is the longest wait before a shard without new records is asked again. Default: 1 s.
@@ -185,7 +186,8 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, o FollowOptions)
 	return group.Wait()
 }
 
-// followError converts an error of an inner package.
+// followError converts an error of an inner package to one that callers can distinguish, or adds
+// advice.
 func followError(err error) error {
 	if held, ok := errors.AsType[*ms.HeldError](err); ok {
 		return source.Damaged(source.TargetWritten, source.Position{}, nil, "%v", held)

@@ -23,7 +23,7 @@ func OfSource(src *source.Source) Input { return Input{source: src} }
 // fixture override those of the options.
 func OfFixture(fsys fs.FS) Input { return Input{files: fsys} }
 
-// open opens the input. The settings of a fixture override the options.
+// open opens the input. The name, clock and mapping of a fixture override those in o.
 func (in Input) open(o *table.Options) (*table.Fixture, error) {
 	switch {
 	case in.source != nil:

@@ -434,7 +434,7 @@ func writeLintGolden(w io.Writer, l *lint.Result) error {
 }
 
 // compareLintGolden compares the findings with expect/lint.golden.json, if the
-// fixture has it.
+// fixture has it, and reports the differences.
 func compareLintGolden(r *table.Run, f *table.Fixture) error {
 	text, err := f.OptionalFile(fixtures.LintGoldenFile)
 	if err != nil || text == nil {

@@ -76,7 +76,7 @@ func VerifyLive(ctx context.Context, conn grpc.ClientConnInterface, o LiveOption
 	case o.Sample < 0 || o.Sample > 1:
 		return nil, source.Damaged(source.Unsupported, source.Position{}, nil, "sample %g: expected a share from 0 to 1", o.Sample)
 	case o.Dirty && o.Sample > 0:
-		return nil, source.Damaged(source.Unsupported, source.Position{}, nil, "a sample and only changed keys exclude each other: leave out one")
+		return nil, source.Damaged(source.Unsupported, source.Position{}, nil, "a sample and only changed keys cannot be combined: leave out one")
 	case o.Part.Of > 0 && (o.Dirty || o.Sample > 0 || o.Parts == ""):
 		return nil, source.Damaged(source.Unsupported, source.Position{}, nil, "a part of a verification needs a folder for its results, and compares all keys: leave out the sample and the limit to changed keys")
 	}

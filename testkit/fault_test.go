@@ -309,7 +309,7 @@ func TestFail_EveryEndpoint(t *testing.T) {
 	}
 }
 
-// TestLatency: time passes on the environment's clock, not here.
+// TestLatency: time passes on the environment's clock, and not in real time.
 func TestLatency(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -511,7 +511,7 @@ func TestFaults_Concurrent(t *testing.T) {
 	}
 }
 
-// TestFaults_Misuse fails the test.
+// TestFaults_Misuse: an invalid fault fails the test.
 func TestFaults_Misuse(t *testing.T) {
 	t.Parallel()
 	for name, misuse := range map[string]func(*testkit.Env){

@@ -23,7 +23,7 @@ const (
 )
 
 // WithConsole records the requests of both endpoints and counts the keys that they use, for the
-// console that [Env.Pause] opens. If the environment variable TABLETOP_PAUSE is 1, a failed test
+// console that [Env.Pause] opens. If the environment variable TABLETOP_PAUSE is set, a failed test
 // pauses at its end.
 func WithConsole() Option { return func(c *config) { c.observed = control.NewRequests() } }
 

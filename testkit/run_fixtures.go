@@ -20,7 +20,8 @@ import (
 // RunFixtures verifies a fixture directory in a separate environment: it loads the data through the
 // mapping and checks rows, items, access patterns, garbage collection, persistence across a
 // restart, and lint, as `tabletop migrate verify` does. Each check and each access pattern is a
-// subtest. It fails with the differences found, and is skipped if the check could not run:
+// subtest, which fails with the differences found. The subtest of a check that could not run is
+// skipped:
 //
 //	func TestVideos(t *testing.T) { testkit.RunFixtures(t, "testdata/fixtures/videos") }
 //

@@ -167,7 +167,7 @@ func TestRestore_Concurrent(t *testing.T) {
 	}
 }
 
-// TestDumpAll: all tables with their schemas, except the endpoint's own tables.
+// TestDumpAll: the text has all tables with their schemas, except the endpoint's own tables.
 func TestDumpAll(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)
@@ -357,7 +357,7 @@ func TestCheckRow(t *testing.T) {
 	}
 }
 
-// TestGC_Modes: the time at which an expired cell is deleted.
+// TestGC_Modes: the mode decides when an expired cell is deleted.
 func TestGC_Modes(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

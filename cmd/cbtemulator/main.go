@@ -5,8 +5,8 @@
 //	cbtemulator -host 127.0.0.1 -port 9000
 //
 // The differences: Bigtable's limits are enforced, garbage is collected once a
-// minute, as in the service, and SIGTERM also stops it cleanly. Everything else, such
-// as data on disk, is in `tabletop serve`.
+// minute, as in the service, and SIGTERM also stops it cleanly. Further features, such
+// as data on disk, are in `tabletop serve`.
 //
 // It exits 0 after SIGINT or SIGTERM, 1 when it cannot serve, 2 for a bad
 // flag.

@@ -42,8 +42,8 @@ func parseListenAddress(text string) (listenAddress, error) {
 // accessFlags configure access: the reachable addresses, encryption, and credentials of
 // clients.
 type accessFlags struct {
-	Public    bool   `help:"Allow listen addresses that other machines can reach, not only loopback addresses."`
-	TLSCert   string `name:"tls-cert" help:"Serve both endpoints over TLS with this certificate and its chain (PEM)." placeholder:"FILE"`
+	Public    bool   `help:"Allow listen addresses that other machines can reach."`
+	TLSCert   string `name:"tls-cert" help:"Serve all endpoints and the console over TLS with this certificate and its chain (PEM)." placeholder:"FILE"`
 	TLSKey    string `name:"tls-key" help:"Private key for --tls-cert (PEM)." placeholder:"FILE"`
 	TokenFile string `name:"token-file" help:"Require every client to present the token in this file. Bigtable clients send it as \"authorization: Bearer TOKEN\"; DynamoDB clients sign with it as the secret of the access key \"tabletop\"." placeholder:"FILE"`
 }
@@ -51,7 +51,7 @@ type accessFlags struct {
 // maxTokenBytes bounds a token, since it is sent in a header.
 const maxTokenBytes = 4096
 
-// leastTokenBytes is the length above which a random token cannot be guessed.
+// leastTokenBytes is the length from which a random token cannot be guessed.
 const leastTokenBytes = 16
 
 // check rejects contradicting flags, and addresses that other machines can reach without

@@ -93,7 +93,7 @@ var commands = []struct {
 	}},
 	{"migrate verify", func() any {
 		return &struct {
-			Verify verifyCommand `cmd:"" help:"Compare a DynamoDB export with its Bigtable rows, in a private store or as written by another loader."`
+			Verify verifyCommand `cmd:"" help:"Compare DynamoDB data with its Bigtable rows: in a private store, as a load wrote them, or live."`
 		}{}
 	}},
 	{"migrate lint", func() any {

@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestComplete: the completions of the last word, each with its description after a tab.
+// TestComplete: the program prints the completions of the last word, each with its description after a
+// tab.
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
@@ -68,7 +69,7 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%q: -want +got\n%s", line, diff)
 		}
 	}
-	if got, want := helpOf(t, 0, completeArgument, "serve", "--public"), "--public\tAllow listen addresses that other machines can reach, not only loopback addresses\n:none\n"; got != want {
+	if got, want := helpOf(t, 0, completeArgument, "serve", "--public"), "--public\tAllow listen addresses that other machines can reach\n:none\n"; got != want {
 		t.Errorf("--public is completed as %q, want %q", got, want)
 	}
 	// Every flag of every command is offered.

@@ -36,7 +36,7 @@ func ctl(t *testing.T, s *server, want int, args ...string) string {
 	return string(out)
 }
 
-// TestConsole: a fault injected by ctl hits the endpoint's clients, who retry, and is counted.
+// TestConsole: a fault injected by ctl hits the endpoint's clients, which retry, and is counted.
 // Files with the token are private to the owner, and deleted with the server.
 func TestConsole(t *testing.T) {
 	t.Parallel()

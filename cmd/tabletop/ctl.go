@@ -114,7 +114,7 @@ func (c *ctlCommand) Run(ctx context.Context, p *program) error {
 	}
 	switch c.Verb {
 	case "":
-		return badInput("ctl: no command given; \"tabletop ctl help\" lists the commands")
+		return badInput("ctl: no verb given; \"tabletop ctl help\" lists the verbs")
 	case "help":
 		return p.helpOfCtl(c.Args)
 	}
@@ -138,7 +138,7 @@ func ctlVerbNamed(name string) (*ctlVerb, error) {
 			return &ctlVerbs[i], nil
 		}
 	}
-	return nil, badInput("ctl: %q is not a command of ctl%s; \"tabletop ctl help\" lists the commands", name, nearestText("", name, ctlVerbNames()))
+	return nil, badInput("ctl: %q is not a verb of ctl%s; \"tabletop ctl help\" lists the verbs", name, nearestText("", name, ctlVerbNames()))
 }
 
 func ctlVerbNames() []string {

@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// mostListed is the longest list in an answer of the API.
+// mostListed is the greatest limit that the API accepts for a list.
 const mostListed = "1000"
 
 // all prints all pages as one document. It prints each page as it arrives, so that memory holds
@@ -54,7 +54,7 @@ func (s ctlServer) page(ctx context.Context, what asked) (page map[string]json.R
 	return page, some, nil
 }
 
-// unreadable is the error of an answer that is not from the API.
+// unreadable returns the error for an answer that is not from the API.
 func unreadable(err error) error { return fmt.Errorf("ctl: cannot read the response: %w", err) }
 
 // listing prints an object with a list, without holding the list.

@@ -21,7 +21,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// negative matches an argument that kong would take for a flag.
+// negative matches a negative number, which kong would take for a flag.
 var negative = regexp.MustCompile(`^-\.?[0-9]`)
 
 // switches are the flags of ctl that take no value.
@@ -40,7 +40,7 @@ func arranged(args []string) []string {
 }
 
 // arrangedCtl moves flags of ctl, the word at a position, before its arguments, which must be
-// contiguous. It escapes arguments that begin with a sign; unsigned undoes that.
+// contiguous. It puts a blank before negative numbers; unsigned removes it.
 func arrangedCtl(args []string, at int) []string {
 	flags, rest := slices.Clone(args[:at+1]), []string(nil)
 	for args = args[at+1:]; len(args) > 0; args = args[1:] {
@@ -138,7 +138,8 @@ func (v *ctlVerb) jsonOf(p *program, arg string) (string, error) {
 	return string(text), nil
 }
 
-// fill puts the arguments into the verb's path. Those after the ? become parameters.
+// fill returns the path of v with the first argument in place of {}. It adds the next one to query,
+// as the parameter after the ? of the path.
 func (v *ctlVerb) fill(args []string, query url.Values) (string, error) {
 	path, params, _ := strings.Cut(v.path, "?")
 	if strings.Contains(path, "{}") {
@@ -233,13 +234,13 @@ func (c *ctlCommand) readPortFile(ctx context.Context, p *program) ([]byte, erro
 	}
 }
 
-// ctlServer is the server of the API.
+// ctlServer calls the control API of a server for a verb.
 type ctlServer struct {
 	base, token string
 	verb        *ctlVerb
 }
 
-// answer returns the answer of a request.
+// answer sends a request, and returns the JSON of the response. Any other response is an error.
 func (s ctlServer) answer(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, error) {
 	address := s.base + control.Prefix + path
 	if len(query) > 0 {

@@ -90,7 +90,8 @@ func (v *ctlVerb) inShell(e *control.Error) *control.Error {
 	return &out
 }
 
-// says returns the command for a method and a path.
+// says returns the shell command that sends a request with this method and path. It returns false if
+// v sends other requests.
 func (v *ctlVerb) says(method, path string) (string, bool) {
 	pattern, _, _ := strings.Cut(v.path, "?")
 	if method != v.method {

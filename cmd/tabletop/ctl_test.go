@@ -133,8 +133,8 @@ func TestCtl_Words(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, `no command given; "tabletop ctl help" lists the commands`},
-		{[]string{"snapsot", "x"}, `"snapsot" is not a command of ctl, nearest to snapshot; "tabletop ctl help" lists the commands`},
+		{nil, `no verb given; "tabletop ctl help" lists the verbs`},
+		{[]string{"snapsot", "x"}, `"snapsot" is not a verb of ctl, nearest to snapshot; "tabletop ctl help" lists the verbs`},
 		{[]string{"fault", "nojson"}, "FAULT is not JSON: byte 2: invalid character 'o' in literal null (expecting 'u')\n"},
 		{[]string{"put", "orders", "{'id'"}, "ITEM is not JSON: byte 2: "},
 		{[]string{"put", "orders", "@" + item + "x"}, "no such file"},
@@ -157,7 +157,7 @@ func TestCtl_Words(t *testing.T) {
 		{[]string{"info", "--console-url", "127.0.0.1:8088"}, `"127.0.0.1:8088" is not the address of a server; expected one such as http://127.0.0.1:8088`},
 		{[]string{"restore", ""}, "restore takes NAME (got an empty argument)"},
 		{[]string{"resume"}, "no test is paused"},
-		{[]string{"help", "nothing"}, `"nothing" is not a command of ctl`},
+		{[]string{"help", "nothing"}, `"nothing" is not a verb of ctl`},
 	} {
 		if out := ctl(t, s, exitBadInput, c.args...); !strings.Contains(out, c.want) || strings.Contains(out, "/api/v1") || strings.Contains(out, "MarshalJSON") {
 			t.Errorf("ctl %q: %s, want %s", c.args, out, c.want)

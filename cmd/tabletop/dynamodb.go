@@ -15,14 +15,14 @@ import (
 
 // dynamoDBFlags configure the DynamoDB endpoint.
 type dynamoDBFlags struct {
-	Auth                auth          `help:"How to check signatures: any (accept every well-formed signature), none (require no signature) or strict (verify with the keys of --access-keys). Default: any, or strict with --access-keys." placeholder:"any|none|strict"`
+	Auth                auth          `help:"How to check signatures: any (accept every well-formed signature), none (require no signature) or strict (verify with the keys of --access-keys and --token-file). Default: strict with one of these flags, else any." placeholder:"any|none|strict"`
 	AccessKeys          string        `name:"access-keys" help:"File with the known access keys, one per line: ID SECRET." placeholder:"FILE"`
 	Throttle            throttle      `help:"Throttle tables and global indexes by their throughput, as the service does; with =partitions, also throttle requests to overused partition keys." placeholder:"tables|partitions"`
-	Messages            string        `help:"Wording of DynamoDB's validation errors: that of an AWS region such as us-east-1, classic (all regions before 2026-06) or current (most regions, by operation). Default: current." placeholder:"REGION|classic|current" rare:""`
+	Messages            string        `help:"Wording and checks of DynamoDB's validation: those of an AWS region such as us-east-1, classic (all regions before 2026-06) or current (most regions, by operation). Default: current." placeholder:"REGION|classic|current" rare:""`
 	IndexLag            time.Duration `name:"index-lag" help:"How long a write takes to reach the global indexes. Default: 0s." placeholder:"DURATION"`
-	TableDelay          time.Duration `name:"table-delay" help:"How long tables and indexes are CREATING, UPDATING or DELETING. Default: 0s." placeholder:"DURATION"`
+	TableDelay          time.Duration `name:"table-delay" help:"How long tables, indexes and backups are CREATING, UPDATING or DELETING, and TTL is ENABLING or DISABLING. Default: 0s." placeholder:"DURATION"`
 	Buckets             string        `help:"Folder whose subfolders act as S3 buckets: exports write to them, imports read from them. Default: exports and imports are rejected." placeholder:"DIR"`
-	Namespaced          bool          `help:"Give each pair of access key and region separate tables." rare:""`
+	Namespaced          bool          `help:"Give each pair of access key and region separate tables; not with --mapping." rare:""`
 	StreamShards        []int         `name:"stream-shards" help:"Number of shards in each generation of a stream, such as 1,2,4 to split twice. The last number applies to all later generations. Default: 1." placeholder:"N" rare:""`
 	StreamShardRotation time.Duration `name:"stream-shard-rotation" help:"How long a stream shard accepts changes before its children replace it. Default: 4h." default:"4h" placeholder:"DURATION" rare:""`
 	StreamRetention     time.Duration `name:"stream-retention" help:"How long a stream keeps a change, and how long a disabled stream can be read. Default: 24h." default:"24h" placeholder:"DURATION" rare:""`

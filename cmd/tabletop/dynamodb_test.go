@@ -62,7 +62,7 @@ func putItems(t *testing.T, s *server, from, until int) {
 	}
 }
 
-// 390 KB, at the price of as many write units.
+// largeItem is the size of an item in bytes: 390 KB, which cost as many write units.
 const largeItem = 390 << 10
 
 // TestServe_Throttle: a table of one unit per second recovers from a large item for minutes,

@@ -66,7 +66,7 @@ func (c *healthCommand) Validate() error {
 		addr listenAddress
 	}{{"--bigtable", c.Bigtable}, {"--dynamodb", c.DynamoDB}} {
 		if _, port, err := net.SplitHostPort(string(given.addr)); err == nil && port == "0" && c.PortFile == "" {
-			return fmt.Errorf("%s: the server chooses port 0 itself; read it with --port-file", given.flag)
+			return fmt.Errorf("%s: with port 0 the server chooses a port: pass its --port-file", given.flag)
 		}
 	}
 	return nil
@@ -104,8 +104,9 @@ func (c *healthCommand) Run(ctx context.Context, p *program) error {
 	}
 }
 
-// addresses returns the address of the Bigtable endpoint and the URL of the DynamoDB endpoint;
-// "" is not checked.
+// addresses returns the address of the Bigtable endpoint and the URL of the DynamoDB endpoint; ""
+// is not checked. If neither a flag nor a variable names one, it sets the flags to the defaults of
+// serve.
 func (c *healthCommand) addresses() (bigtable, dynamoDB string, err error) {
 	if c.PortFile != "" {
 		return c.readPorts()
@@ -132,7 +133,8 @@ func (c *healthCommand) addresses() (bigtable, dynamoDB string, err error) {
 	return bigtable, dynamoDB, nil
 }
 
-// readPorts returns the addresses of the port file. The Bigtable of a --target is not checked.
+// readPorts returns the addresses of the port file. It leaves out a Bigtable that is an instance
+// in Cloud Bigtable (projects/...), and returns that of a --target HOST:PORT.
 func (c *healthCommand) readPorts() (bigtable, dynamoDB string, err error) {
 	text, err := os.ReadFile(c.PortFile)
 	if err != nil {
@@ -198,7 +200,7 @@ type healthCheck struct {
 	tls                *tls.Config
 }
 
-// run checks both endpoints, and returns their addresses.
+// run checks the endpoints that have an address, and returns their names with the addresses.
 func (h healthCheck) run(ctx context.Context) (healthy []string, err error) {
 	for _, each := range []struct {
 		name, address string

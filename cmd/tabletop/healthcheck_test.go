@@ -75,7 +75,7 @@ func TestHealthcheck(t *testing.T) {
 		{"not a port file", nil, []string{"--port-file", cert}, exitBadInput, "is not the port file of a server"},
 		{"not a certificate", nil, []string{"--tls-cert", token}, exitBadInput, "has no certificate in PEM"},
 		{"nothing", nil, []string{"--bigtable", "off"}, exitBadInput, "no endpoint is left to check"},
-		{"port 0", nil, []string{"--bigtable", "127.0.0.1:0"}, exitBadInput, "--bigtable: the server chooses port 0 itself"},
+		{"port 0", nil, []string{"--bigtable", "127.0.0.1:0"}, exitBadInput, "--bigtable: with port 0 the server chooses a port"},
 		{"time", nil, []string{"--wait=-1s"}, exitBadInput, "--wait: -1s must not be negative"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

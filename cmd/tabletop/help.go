@@ -159,7 +159,8 @@ const (
 	nameWidth        = 25 // of the column with names
 )
 
-// helpWidth returns the width of the help on a terminal, or the one that the user exports.
+// helpWidth returns the width of the help: $COLUMNS if the user exports it, else the width of the
+// terminal, within leastHelpWidth and mostHelpWidth.
 func helpWidth(terminal int) int {
 	width, _, err := term.GetSize(terminal)
 	if err != nil {

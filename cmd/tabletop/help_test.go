@@ -43,8 +43,8 @@ func nodes(t *testing.T) (all []*kong.Node) {
 	return all
 }
 
-// TestHelp compares the help of each command with testdata/help; -update.help rewrites it. It
-// fits two screens, and describes or names each flag.
+// TestHelp compares the help of each command with testdata/help; -update.help rewrites it. Each
+// help fits two screens, and describes or names each flag.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}

@@ -22,8 +22,9 @@
 //	tabletop completion       print a script that completes command lines
 //
 // It exits 0 on success and if the compared data is equal, 1 if there are
-// differences, 2 for a bad input, mapping or flag, and 3 for a fault of the
-// environment: a port in use, a full disk, a server that does not answer.
+// differences or only a part of the work could be done, 2 for a bad input,
+// mapping or flag, and 3 for a fault of the environment: a port in use, a full
+// disk, a server that does not answer.
 //
 // Flags can also be set in the environment (TABLETOP_PROJECT for --project)
 // and in a JSON or YAML file (--config). A flag takes precedence over the
@@ -54,7 +55,7 @@ import (
 // The exit codes.
 const (
 	exitEqual       = 0
-	exitDifferences = 1
+	exitDifferences = 1 // also: only a part of the work could be done
 	exitBadInput    = 2 // input, mapping or flags
 	exitEnvironment = 3
 	exitSignaled    = 128 // plus the signal's number, as in a shell

@@ -254,7 +254,7 @@ func TestServe_Stop(t *testing.T) {
 	}
 }
 
-// TestServe_Target: the DynamoDB endpoint over the Bigtable of another process.
+// TestServe_Target: the DynamoDB endpoint works over the Bigtable of another process.
 func TestServe_Target(t *testing.T) {
 	t.Parallel()
 	behind := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--gc-interval", "10ms")
@@ -428,7 +428,7 @@ func TestServe_TTL(t *testing.T) {
 	}
 }
 
-// TestServe_Limits: a row key that is too long for Bigtable.
+// TestServe_Limits: a row key that is too long for Bigtable is rejected, unless the limits are off.
 func TestServe_Limits(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]codes.Code{"strict": codes.InvalidArgument, "off": codes.OK} {
@@ -441,7 +441,7 @@ func TestServe_Limits(t *testing.T) {
 	}
 }
 
-// TestServe_Headers: headers that are too long for DynamoDB.
+// TestServe_Headers: headers that are too long for DynamoDB are rejected.
 func TestServe_Headers(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")
@@ -482,8 +482,8 @@ func TestServe_Warnings(t *testing.T) {
 	}
 }
 
-// TestServe_PortInUse is a fault of the environment, whose error has advice, and names the process
-// on Linux.
+// TestServe_PortInUse: a port in use is a fault of the environment. The error has advice and, on
+// Linux, names the process.
 func TestServe_PortInUse(t *testing.T) {
 	t.Parallel()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")

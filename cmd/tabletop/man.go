@@ -109,7 +109,7 @@ func manPage(n *kong.Node) []byte {
 	r.macro("SH", "EXIT STATUS")
 	for _, row := range [][2]string{
 		{"0", "Success; compared data is equal."},
-		{"1", "Compared data differs."},
+		{"1", "Compared data differs, or only a part of the work could be done."},
 		{"2", "A bad input, mapping or flag."},
 		{"3", "A fault of the environment, such as a port in use or a server that does not answer."},
 	} {

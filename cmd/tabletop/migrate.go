@@ -24,7 +24,7 @@ import (
 // inputFlags name the input.
 type inputFlags struct {
 	Path        string `arg:"" optional:"" help:"The same as --source." placeholder:"PATH"`
-	Source      string `help:"Data to read: an export to S3 (with the incremental exports or change records that follow it), JSON lines, Ion text, a BatchWriteItem file, pages of a Scan, a NoSQL Workbench model, CSV, a folder of files that together hold one table, or a fixture folder. Files may be compressed with gzip or zstd. The format is recognized by its content." placeholder:"PATH" group:"Input:"`
+	Source      string `help:"Data to read: an export to S3 (with the incremental exports or change records that follow it), JSON lines, Ion text, a BatchWriteItem file, pages of a Scan, a NoSQL Workbench model, CSV, a folder of files that together hold one table, or a fixture folder. Files may be compressed with gzip or zstd. The format is recognized by the content, CSV by .csv or .tsv." placeholder:"PATH" group:"Input:"`
 	Key         string `help:"Key attributes, if the input does not declare them." placeholder:"PK[,SK]" group:"Input:"`
 	TableSchema string `help:"File with a DescribeTable response or CreateTable request, if the input has no key schema. If items expire, the DescribeTimeToLive response may follow in the same file." placeholder:"FILE" group:"Input:"`
 	Table       string `help:"Table to use if the input has several, or the table's name if the input does not give it. A load with a mapping for another table requires it." placeholder:"NAME" group:"Input:"`

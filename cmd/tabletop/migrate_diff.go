@@ -25,7 +25,7 @@ type diffCommand struct {
 	reportFlags
 }
 
-// Validate checks combinations of flags.
+// Validate adds --source and --target to the sides, and checks combinations of flags.
 func (c *diffCommand) Validate() error {
 	if c.Source != "" {
 		c.Sides, c.Source = append([]string{c.Source}, c.Sides...), ""

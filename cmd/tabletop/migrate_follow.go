@@ -50,7 +50,7 @@ func (f *liveTargetFlags) common(t *target) migrate.Common {
 type followCommand struct {
 	Tables     []string       `arg:"" optional:"" help:"The DynamoDB tables to follow. Default: all loaded tables whose migration has not ended." placeholder:"TABLE"`
 	Until      string         `default:"never" help:"When to end: tip is when all writes before the start are applied. Default: ${default}." placeholder:"tip|TIME|never" group:"Follow:"`
-	Since      string         `help:"Time of the loaded items, if the loaded source had none." placeholder:"RFC3339" group:"Follow:"`
+	Since      string         `help:"A time before the loaded items were read. Required if the loaded source records no time; rejected otherwise." placeholder:"RFC3339" group:"Follow:"`
 	Apply      string         `enum:"auto,guarded,ordered" default:"auto" help:"How to write changes: guarded checks and writes one row in each request; ordered writes many rows in each request, and allows no other writer; auto is ordered while more than a minute behind, else guarded. Default: ${default}." placeholder:"auto|guarded|ordered" group:"Follow:" rare:""`
 	Increments string         `help:"Apply the incremental exports that arrive in this folder, in the order of their times. Default: follow the streams of the tables." placeholder:"DIR" group:"Follow:"`
 	KinesisDir string         `name:"kinesis-dir" help:"Apply the records of a Kinesis data stream, which another program appends to files of JSON lines in this folder. Default: follow the streams of the tables." placeholder:"DIR" group:"Follow:"`
@@ -59,7 +59,7 @@ type followCommand struct {
 	DeadLetter string         `help:"If changes cannot be applied, append them to this file (key, reason, item), and apply the rest. Default: the first such change ends the command." placeholder:"FILE" group:"Follow:"`
 
 	MaxRowsPerSecond int    `help:"Write at most this many rows per second. Default: no limit." placeholder:"N" group:"Follow:"`
-	ThrottleFile     string `help:"While this file exists, apply no changes; if it has a number N, write at most N rows per second. It is read once a second." placeholder:"FILE" group:"Follow:" rare:""`
+	ThrottleFile     string `help:"While this file exists, apply no changes; if it has a number N above 0, write at most N rows per second. It is read once a second." placeholder:"FILE" group:"Follow:" rare:""`
 	liveSourceFlags
 	liveTargetFlags
 
@@ -126,7 +126,7 @@ With --increments or --kinesis-dir the changes come from files instead, and AWS 
 
 The progress is in the table _migration_state of the target, so the command continues from there when it is started again. One process at a time follows a table; after a crash the next one waits 15 seconds for the end of its lease. Meanwhile DynamoDB endpoints refuse writes to the Bigtable tables; migrate finish ends that. migrate status shows the lag.
 
-Exits 0 at the end that --until names, and if it is interrupted; 1 if a change cannot be applied; 2 if a table cannot be followed: it was not loaded, its stream lacks records, or another process follows it; 3 if a server or this machine fails.`
+Exits 0 at the end that --until names, and if it is interrupted; 1 if a change cannot be applied, except with --dead-letter; 2 if a table cannot be followed: it was not loaded, its stream lacks records, or another process follows it; 3 if a server or this machine fails.`
 }
 
 func (*followCommand) examples() []example {
@@ -203,7 +203,8 @@ type throttleFile struct {
 	said string // the last message
 }
 
-// read returns the rows per second that the file asks for: 0 is a pause. ok is false without a file.
+// read returns the rows per second in the file: 0, also for a file without a valid number, is a pause.
+// ok is false without a file. It calls say if the result differs from the last one.
 func (f *throttleFile) read() (rowsPerSecond int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -228,7 +229,7 @@ func (f *throttleFile) read() (rowsPerSecond int, ok bool) {
 	return rowsPerSecond, ok
 }
 
-// counted counts the lines that are written.
+// counted counts the writes to w, each of one line.
 type counted struct {
 	w io.Writer
 	n int
@@ -239,7 +240,7 @@ func (c *counted) Write(text []byte) (int, error) {
 	return c.w.Write(text)
 }
 
-// followError adds the exit code to an error of Follow.
+// followError adds the exit code to an error of Follow or VerifyLive.
 func followError(err error) error {
 	if refused, ok := errors.AsType[*migrate.RefusedChange](err); ok {
 		return &exitError{exitDifferences, refused}
@@ -339,9 +340,9 @@ func (c *finishCommand) Validate() error { return c.checkLiveTarget() }
 
 // Help is the long help of the command.
 func (*finishCommand) Help() string {
-	return `Ends the migration of a live table: from then on DynamoDB endpoints accept writes to the Bigtable table. Deletes the positions of changes (family _m) and the checkpoints; the history of the migration stays. Refused while a process follows the table; after a crash of that process, waits 15 seconds for the end of its lease. Loads into the table stay refused. Freeze the source and apply its last changes first: migrate follow TABLE --until tip.
+	return `Ends the migration of a live table: from then on DynamoDB endpoints accept writes to the Bigtable table. Deletes the positions of changes (family _m) and the checkpoints; the history of the migration stays. Refused while a process follows the table; after a crash of that process, waits 15 seconds for the end of its lease. Without --abandon, also refused in the phase CATCHING_UP and while dead letters remain. Loads into the table stay refused. Freeze the source and apply its last changes first: migrate follow TABLE --until tip.
 
-Exits 0 if the migration has ended, 2 if a process follows the table or it was never followed, 3 if a server fails.`
+Exits 0 if the migration has ended, 2 if it is refused or the table was never followed, 3 if a server fails.`
 }
 
 func (*finishCommand) examples() []example {

@@ -353,7 +353,7 @@ func TestFollow_Refused(t *testing.T) {
 	if code != exitEnvironment || !strings.Contains(out, "the source does not answer; check the endpoint") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
-	if out, code := tabletop(t, "migrate", "follow", "Keys", "--dynamodb-endpoint", l.source.env["AWS_ENDPOINT_URL_DYNAMODB"], "--target", l.address()); code != exitBadInput || !strings.Contains(out, "say when it was read (--since)") {
+	if out, code := tabletop(t, "migrate", "follow", "Keys", "--dynamodb-endpoint", l.source.env["AWS_ENDPOINT_URL_DYNAMODB"], "--target", l.address()); code != exitBadInput || !strings.Contains(out, "pass a time before it was read (--since)") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	if out, code := tabletop(t, "migrate", "status", "Other", "--target", l.address()); code != exitBadInput || !strings.Contains(out, "table Other has no migration in instance tabletop; name another instance (--project, --instance), or begin one: tabletop migrate follow Other") {

@@ -26,7 +26,7 @@ func (c *lintCommand) Validate(args *kong.Context) error {
 
 // Help returns the long help of the command.
 func (*lintCommand) Help() string {
-	return `Checks the mapping, the data, the access patterns and a trace of a fixture folder (mapping.yaml, source/, access/, trace/), or the data of an input, against the rules of docs/lint.md, which cite the published design guides. It writes nothing, and needs no Bigtable.
+	return `Checks the mapping, the data, the access patterns and a trace of a fixture folder (mapping.yaml, source/, access/, trace/), or the data of an input, against the rules of docs/lint.md, which cite the published design guides. It needs no Bigtable.
 
 Exits 0 if no finding has the level of --fail-on (default: lint=error) or a worse one, 1 if one does, 2 if the input or the mapping is wrong.`
 }

@@ -34,7 +34,7 @@ type loadCommand struct {
 	partFlags
 }
 
-// Validate checks combinations of flags.
+// Validate takes a missing target from the environment, and checks combinations of flags.
 func (c *loadCommand) Validate(args *kong.Context) error {
 	if c.Target != "" && c.Data != "" {
 		return errors.New("--target and --data cannot be combined")
@@ -121,7 +121,8 @@ func (p *program) reportWaits(into *func(migrate.Wait), place, work string, done
 	}
 }
 
-// waiting returns the message for a wait that begins, once for each call; "" for none.
+// waiting returns the message for the wait w: for each deadline that passed, and otherwise once per
+// request, when its waits add up to patience. It returns "" for other waits.
 func waiting(place, work string, w migrate.Wait, now time.Time) string {
 	if _, late := errors.AsType[*btclient.DeadlineError](w.Err); late { // its deadline was a wait already
 		return fmt.Sprintf("%s does not respond (%v): retrying; Ctrl-C stops the %s", place, w.Err, work)

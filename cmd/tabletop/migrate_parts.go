@@ -12,7 +12,7 @@ import (
 
 // partFlags select a part of the work, and limit its speed.
 type partFlags struct {
-	Part             partOfN `help:"Do part I of N parts of the work (split by the data files of an export, or with --live by segments and ranges of rows). Each part runs in a separate process, in any order, with the same --checkpoint folder. An export requires --mapping FILE." placeholder:"I/N" group:"Parts of the work:" rare:""`
+	Part             partOfN `help:"Do part I of N parts of the work (split by the data files of an export; for verify --live, by segments and ranges of rows). Each part runs in a separate process, in any order, with the same --checkpoint folder. An export requires --mapping FILE." placeholder:"I/N" group:"Parts of the work:" rare:""`
 	Finish           bool    `help:"After all parts, check that they are complete, do the remaining work, and report on all of them." group:"Parts of the work:" rare:""`
 	MaxRowsPerSecond *int    `name:"max-rows-per-second" help:"Look up and write, or read back, at most N rows per second; retries are not counted. Rows of existing tables count twice, since they are looked up before they are written. With parts, the limit applies to each. Default: no limit." placeholder:"N" group:"Parts of the work:" rare:""`
 }

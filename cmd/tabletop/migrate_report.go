@@ -50,7 +50,8 @@ func (f *reportFlags) finish(p *program, r *report.Report) error {
 	return nil
 }
 
-// finishPart is finish for a command that may do a part of the work.
+// finishPart is like finish, but also prints the part of the work that the command did, if
+// it did not do all of it.
 func (f *reportFlags) finishPart(p *program, r *report.Report, verb string, part partFlags) error {
 	err := f.finish(p, r)
 	if text := part.said(verb); text != "" {
@@ -80,7 +81,7 @@ func writeReport(format, file string, r *report.Report) error {
 // lintFlags configure lint, and which findings are differences.
 type lintFlags struct {
 	Rules  string `help:"File with lint levels, thresholds and acceptances, which override those of the fixture and the mapping." placeholder:"FILE" group:"Report:"`
-	FailOn string `help:"Count lint findings of this level or a worse one as differences." placeholder:"lint=error|lint=warn|lint=info" group:"Report:"`
+	FailOn string `help:"Count lint findings of this level or a worse one as differences. Default: lint=error for migrate lint, none for other commands." placeholder:"lint=error|lint=warn|lint=info" group:"Report:"`
 }
 
 func (f *lintFlags) validateFailOn() error {

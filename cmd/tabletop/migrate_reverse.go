@@ -27,7 +27,7 @@ type reverseCommand struct {
 // exportTimeLoad is the --export-time of the load.
 const exportTimeLoad = "load"
 
-// Validate checks combinations of flags.
+// Validate takes a missing target from the environment, and checks combinations of flags.
 func (c *reverseCommand) Validate() error {
 	var wrong error
 	if _, err := time.Parse(time.RFC3339Nano, c.ExportTime); c.ExportTime != "" && c.ExportTime != exportTimeLoad && err != nil {
@@ -48,7 +48,7 @@ func (c *reverseCommand) Validate() error {
 
 // Help returns the long help of the command.
 func (*reverseCommand) Help() string {
-	return `Reads the rows of each table, converts them to items with its mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. A load of the export gives the same rows again. A table with rows that the mapping cannot read is not exported, except with --partial; reverse counts these rows, and names the first ten. It leaves out rows that match no rule, with a warning.
+	return `Reads the rows of each table, converts them to items with its mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. With --export-time load, a load of the export gives the same rows again. A table with rows that the mapping cannot read is not exported, except with --partial; reverse counts these rows, and names the first ten. It leaves out rows that match no rule, with a warning.
 
 Exits 0 if everything is written, 1 if --partial left rows out, 2 if a mapping is wrong or cannot read a row, 3 if a server or this machine fails.`
 }

@@ -32,14 +32,14 @@ type statusCommand struct {
 // defaultWait is the default of --timeout.
 const defaultWait = 5 * time.Minute
 
-// Validate checks the flags.
+// Validate parses --wait, sets the default of --timeout, and checks the flags.
 func (c *statusCommand) Validate() error {
 	var err error
 	if c.Wait != "" {
 		c.conditions, err = parseConditions(c.Wait)
 	}
 	if c.Watch && c.Wait != "" {
-		err = errors.Join(err, errors.New("--watch and --wait exclude each other"))
+		err = errors.Join(err, errors.New("--watch and --wait cannot be combined"))
 	}
 	switch {
 	case c.Timeout == nil:
@@ -56,7 +56,7 @@ func (c *statusCommand) Validate() error {
 func (*statusCommand) Help() string {
 	return `Shows the migrations from live tables in an instance: the phase, the process that follows, the lag behind the source, what it applied, the last verification, and the command that comes next. The lag includes the time since the last checkpoint, which a follower writes each second.
 
-Exits 0; 1 if the time of --wait is over; 2 if a table has no migration; 3 if a server fails.`
+Exits 0; 1 if the time of --wait is over; 2 if a named table has no migration, except with --wait; 3 if a server fails.`
 }
 
 func (*statusCommand) examples() []example {
@@ -110,7 +110,7 @@ func (c *statusCommand) Run(ctx context.Context, k *kong.Context, p *program) er
 	})
 }
 
-// read reads the status of the tables.
+// read returns the status of the tables, whose next commands name the target.
 func (c *statusCommand) read(ctx context.Context, t *target) ([]migrate.FollowStatus, error) {
 	all, err := migrate.Status(ctx, t.conn, c.common(t))
 	if err != nil {

@@ -44,8 +44,8 @@ var cloudInstance = regexp.MustCompile(`^projects/([^/]+)/instances/([^/]+)$`)
 
 // connectFlags configure the connection to a target that is not embedded.
 type connectFlags struct {
-	Project   string `help:"Project of the tables at a HOST:PORT. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Bigtable:"`
-	Instance  string `help:"Instance of the tables at a HOST:PORT. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Bigtable:"`
+	Project   string `help:"Project of the tables, unless the address names it. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Bigtable:"`
+	Instance  string `help:"Instance of the tables, unless the address names it. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Bigtable:"`
 	Endpoint  string `help:"Connect to projects/P/instances/I at this address over TLS, instead of Google's address." placeholder:"HOST:PORT" group:"Bigtable:" rare:""`
 	CA        string `name:"ca" help:"Trust these certificates (PEM), and use TLS for a HOST:PORT." placeholder:"FILE" group:"Bigtable:" rare:""`
 	TokenFile string `name:"token-file" help:"Send the token in this file. Default for projects/P/instances/I: application default credentials." placeholder:"FILE" group:"Bigtable:" rare:""`
@@ -113,7 +113,7 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 	}
 	t := &target{project: f.Project, instance: f.Instance}
 	m := cloudInstance.FindStringSubmatch(text)
-	if m == nil && f.CA == "" { // an emulator on this machine
+	if m == nil && f.CA == "" { // plain gRPC, as emulators have it
 		shown := f.dialOptions(false)
 		if token != "" {
 			shown = append(shown, grpc.WithPerRPCCredentials(bearer{token: token}))

@@ -26,14 +26,14 @@ type verifyCommand struct {
 	AllowEmpty   bool   `help:"Accept an empty source. Default: an empty source is an error, because nothing would be verified." group:"Input:" rare:""`
 	WriteMapping string `help:"Also write the inferred mapping to a file; {table} in its name becomes the name of each table." placeholder:"FILE" group:"Mapping:"`
 	forceFlag
-	Against     string         `help:"Check the rows that another loader wrote to this Bigtable, without writing anything. Default: load into a private store and check that, even if $$BIGTABLE_EMULATOR_HOST is set." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
+	Against     string         `help:"Check the rows in this Bigtable; only --live writes there. Default: a private store; with --live, $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
 	Data        string         `help:"Like --against, for the data folder of a server that is not running." placeholder:"DIR" group:"Bigtable:"`
-	Timestamps  string         `help:"How --against compares the timestamps of cells: exact, order-only (for timestamps that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore" group:"Bigtable:" rare:""`
+	Timestamps  string         `help:"How --against and --data compare the timestamps of cells: exact, order-only (for timestamps that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore" group:"Bigtable:" rare:""`
 	AsOf        string         `name:"as-of" help:"With --against, if migrate follow has written to the rows: items that changed after this time of the source may differ; the report only counts them. export means the time of the exports." placeholder:"export|TIME" group:"Bigtable:" rare:""`
-	LenientSets bool           `name:"lenient-sets" help:"With --against, accept an empty cell as a member of a set; the mapping itself writes one zero byte. Default: a difference." group:"Bigtable:" rare:""`
-	ViewWait    *time.Duration `name:"view-wait" help:"With --against, how long to wait for the materialized views of indexes (as: view) to follow their tables. A view that still differs is a difference. Default: 30s." placeholder:"DURATION" group:"Bigtable:" rare:""`
+	LenientSets bool           `name:"lenient-sets" help:"With --against or --data, accept an empty cell as a member of a set; the mapping itself writes one zero byte. Default: a difference." group:"Bigtable:" rare:""`
+	ViewWait    *time.Duration `name:"view-wait" help:"With --against or --data, how long to wait for the materialized views of indexes (as: view) to follow their tables. A view that still differs is a difference. Default: 30s." placeholder:"DURATION" group:"Bigtable:" rare:""`
 	connectFlags
-	Differential int        `help:"Also generate this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB endpoint and the loader: each must come back or be rejected. Also send this many requests on such items, and compare the responses with DynamoDB's." placeholder:"N" group:"Generated items:"`
+	Differential int        `help:"Also generate this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB endpoint and the loader: each must come back or be rejected. Also send this many requests on such items, and compare the responses with those of a DynamoDB model." placeholder:"N" group:"Generated items:"`
 	Seed         uint64     `help:"Random seed for the items and requests of --differential. Default: ${default}." default:"1" placeholder:"S" group:"Generated items:" rare:""`
 	Regress      string     `help:"Save the items and requests that --differential fails on, shrunk, as a fixture folder that verify accepts as --source." placeholder:"DIR" group:"Generated items:" rare:""`
 	Update       updateMode `help:"Rewrite the golden files of a fixture. Rejected if $$CI is true, except with --update=force." placeholder:"force" group:"Fixture:"`
@@ -86,7 +86,7 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 	case c.Timestamps != "" && c.Timestamps != "exact" && c.Timestamps != "order-only" && c.Timestamps != "ignore":
 		mine = fmt.Errorf("--timestamps: %q must be exact, order-only or ignore", c.Timestamps)
 	case c.Timestamps != "" && !c.stored():
-		mine = errors.New("--timestamps needs --against: a private store has exactly the timestamps of the mapping")
+		mine = errors.New("--timestamps needs --against or --data: a private store has exactly the timestamps of the mapping")
 	case c.AsOf != "" && c.Against == "":
 		mine = errors.New("--as-of needs --against: only a server has rows that changed since the export")
 	case c.AsOf != "" && (c.Timestamps != "" || c.LenientSets || c.partly()):
@@ -96,15 +96,15 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 	case c.AsOf != "" && c.AsOf != asOfExport && !isTime(c.AsOf):
 		mine = fmt.Errorf("--as-of: %q must be export or a time such as 2024-05-14T11:14:20Z", c.AsOf)
 	case c.LenientSets && !c.stored():
-		mine = errors.New("--lenient-sets needs --against: a private store has exactly the cells of the mapping")
+		mine = errors.New("--lenient-sets needs --against or --data: a private store has exactly the cells of the mapping")
 	case c.ViewWait != nil && !c.stored():
-		mine = errors.New("--view-wait needs --against: the views of a private store do not lag")
+		mine = errors.New("--view-wait needs --against or --data: the views of a private store do not lag")
 	case c.ViewWait != nil && *c.ViewWait < 0:
 		mine = fmt.Errorf("--view-wait is %v, want 0s or more", *c.ViewWait)
 	case c.ViewWait != nil && (c.AsOf != "" || c.partly()):
 		mine = errors.New("--view-wait cannot be combined with --as-of, --part or --finish: they do not compare views")
 	case c.partly() && !c.stored():
-		mine = fmt.Errorf("%s needs --against: a private store belongs to one process", c.flag())
+		mine = fmt.Errorf("%s needs --against, --data or --live: a private store belongs to one process", c.flag())
 	case c.partly() && isFixture(c.Source):
 		mine = fmt.Errorf("%s: the fixture %s cannot be verified in parts", c.flag(), c.Source)
 	case c.Checkpoint != "" && !c.partly():
@@ -112,13 +112,13 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 	case c.Differential < 0:
 		mine = fmt.Errorf("--differential is %d, want 1 or more", c.Differential)
 	case c.Differential > 0 && c.stored():
-		mine = errors.New("--differential and --against cannot be combined: one writes tables, the other writes nothing")
+		mine = errors.New("--differential cannot be combined with --against or --data: it writes tables, and these write nothing")
 	case c.Regress != "" && c.Differential == 0:
 		mine = errors.New("--regress needs --differential N")
 	case c.Update.UpdateMode != "" && !isFixture(c.Source):
 		mine = fmt.Errorf("--update needs a fixture: %s has neither fixture.yaml, mapping.yaml nor a folder source", c.Source)
 	case c.Update.UpdateMode != "" && c.stored():
-		mine = errors.New("--update and --against cannot be combined: golden files contain the rows of the mapping, not stored ones")
+		mine = errors.New("--update cannot be combined with --against or --data: golden files contain the rows of the mapping, not stored ones")
 	default:
 		mine = c.Update.Check("--update", os.Getenv("CI"))
 	}
@@ -148,7 +148,7 @@ func (c *verifyCommand) stored() bool { return c.Against != "" || c.Data != "" }
 
 // Help returns the long help of the command.
 func (*verifyCommand) Help() string {
-	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item. With --against or --data, it compares existing rows with the expected ones instead. If the source is a fixture folder, it also checks its golden files and access patterns. Finally, it closes the private store and opens it again, and checks that it holds the same rows. Cells that the garbage-collection rules of the mapping would remove count as differences, unless its accept_loss names them (what: retention). The report also counts, by kind, sidecar cells: they hold values that the mapping's types cannot express.
+	return `Loads the source into a private store (in memory, or a temporary folder for a large source), reads every row back, and compares cell by cell and item by item. Finally, it opens the store again, and checks that it holds the same rows. With --against or --data, it compares existing rows with the expected ones instead; with --live, a live DynamoDB table with its Bigtable table. It also checks the golden files and access patterns of a fixture folder. Cells that garbage collection would remove count as differences, unless the mapping's accept_loss names them (what: retention). The report counts sidecar cells by kind: they hold values that the mapping's types cannot express.
 
 Exits 0 if everything is equal, 1 if something differs, 2 if the input or the mapping is wrong, 3 if a server or this machine fails.`
 }

@@ -32,7 +32,8 @@ func (f *verifyLiveFlags) checkAlone() error {
 	return nil
 }
 
-// validateLive checks the flags of verify --live.
+// validateLive takes a missing --against from the environment, and checks the flags of verify
+// --live.
 func (c *verifyCommand) validateLive() error {
 	var wrong []error
 	for _, x := range []struct {

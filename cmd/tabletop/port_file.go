@@ -56,7 +56,7 @@ func (s *serving) writePortFile() error {
 	}
 	s.closers = append(s.closers, func() error {
 		if now, err := os.ReadFile(file); err != nil || !bytes.Equal(now, text) {
-			return nil //nolint:nilerr // it is gone, or another's
+			return nil //nolint:nilerr // it was removed, or another server wrote it
 		}
 		return removePortFile(file)
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// printReport prints a load or a verification on stdout.
+// printReport prints the text of a report on stdout, and colors the verdicts.
 func (p *program) printReport(r *report.Report) {
 	for line := range strings.Lines(r.Text()) {
 		switch verdict, rest, _ := strings.Cut(line, " "); verdict {
@@ -27,7 +27,7 @@ func (p *program) printReport(r *report.Report) {
 	}
 }
 
-// printFailures prints the listed differences of the report.
+// printFailures prints the listed differences of the report, and the number of the others.
 func (p *program) printFailures(r *report.Report) {
 	for _, f := range r.Failures {
 		_, _ = fmt.Fprintf(p.stdout, "  %s\n", f)

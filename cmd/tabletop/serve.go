@@ -61,15 +61,15 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 }
 
 type serveCommand struct {
-	Bigtable     listenAddress `help:"Address of the Bigtable endpoint (plain gRPC), or off. Default: 127.0.0.1:8086; off with --target." placeholder:"HOST:PORT" group:"Endpoints:"`
+	Bigtable     listenAddress `help:"Address of the Bigtable endpoint (gRPC), or off. Default: 127.0.0.1:8086; off with --target." placeholder:"HOST:PORT" group:"Endpoints:"`
 	DynamoDB     listenAddress `name:"dynamodb" help:"Address of the DynamoDB endpoint, or off. Default: ${default}." default:"127.0.0.1:8000" placeholder:"HOST:PORT" group:"Endpoints:"`
 	BigtableREST listenAddress `name:"bigtable-rest" help:"Address of a second Bigtable endpoint, for gcloud and other clients that speak HTTP with JSON. Default: off." placeholder:"HOST:PORT" group:"Endpoints:" rare:""`
 	PortFile     string        `help:"Write the addresses to this file as JSON when ready; docs/serve.md describes the format. The file is removed on exit." placeholder:"FILE" group:"Endpoints:"`
 
 	Data     string   `help:"Store the data in this folder; acknowledged writes survive a crash. Default: in memory." placeholder:"DIR" group:"Data:"`
 	Mapping  []string `help:"Lay out a DynamoDB table as this mapping file describes; repeatable." placeholder:"FILE" sep:"none" group:"Data:"`
-	Project  string   `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Data:"`
-	Instance string   `help:"Instance of the DynamoDB tables. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Data:"`
+	Project  string   `help:"Project of the tables, unless --target names it. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Data:"`
+	Instance string   `help:"Instance of the tables, unless --target names it. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Data:"`
 
 	Seeds seedFlags `embed:"" group:"Data:"`
 
@@ -77,7 +77,7 @@ type serveCommand struct {
 	Access  accessFlags  `embed:"" group:"Access:"`
 	Web     webFlags     `embed:"" group:"Web pages:"`
 
-	Target   string        `help:"Serve the DynamoDB endpoint over this Bigtable instead of a built-in one: an emulator (plain gRPC, or TLS with --ca) or Cloud Bigtable." placeholder:"HOST:PORT|projects/P/instances/I" group:"Another Bigtable:"`
+	Target   string        `help:"Serve the DynamoDB endpoint over this Bigtable instead of a built-in one: an emulator (plain gRPC, or TLS with --ca) or Cloud Bigtable. Excludes --data, --bigtable, --bigtable-rest, --console and the flags under Bigtable." placeholder:"HOST:PORT|projects/P/instances/I" group:"Another Bigtable:"`
 	Check    bool          `help:"Check that the target can be used, print the result, and exit: 0 if it can, 3 if not. Changes nothing." group:"Another Bigtable:"`
 	Profile  string        `name:"app-profile" help:"App profile of the target's instance; it must route to a single cluster and allow single-row transactions. Default: the instance's default profile." placeholder:"ID" group:"Another Bigtable:" rare:""`
 	Token    string        `name:"target-token-file" help:"Send the token in this file to the target. Default for projects/P/instances/I: application default credentials." placeholder:"FILE" group:"Another Bigtable:" rare:""`
@@ -360,7 +360,7 @@ type serving struct {
 	logger  *slog.Logger
 	tls     *tls.Config // nil for plain text
 	token   string      // "": not required
-	failed  chan error  // an endpoint that failed
+	failed  chan error  // receives the error of an endpoint that fails
 	// replaces means that the command is a stand-in for another program, without flags for access.
 	replaces bool
 
@@ -376,8 +376,8 @@ type serving struct {
 	stopped                                           bool // on request, after the start
 }
 
-// openBigtable opens the store and its endpoint. dynamoDB are the options of the DynamoDB
-// endpoint that follows.
+// openBigtable opens the store and starts its due work. It starts the Bigtable endpoint, unless that
+// is off. dynamoDB holds the options for s.endpoint, which openDynamoDB opens.
 func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Requests) error {
 	c := s.command
 	options := engine.Options{Dir: c.Data, EagerGC: c.GC == gcEager}
@@ -463,7 +463,8 @@ func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Reques
 	return nil
 }
 
-// dynamoDBOptions returns the options of the DynamoDB endpoint, except for its Bigtable.
+// dynamoDBOptions returns the options of the DynamoDB endpoint, except for its Bigtable. It opens
+// the folder of the buckets, which s.closers close.
 func (s *serving) dynamoDBOptions(mappings []*mapping.Mapping) (facade.Options, error) {
 	c := s.command
 	o := facade.Options{

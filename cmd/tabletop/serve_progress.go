@@ -30,7 +30,7 @@ type worker struct {
 // workTimes has the times of running work.
 type workTimes struct{ begun, reported time.Time }
 
-// report implements facade.Options.Progress. It does not report work without items.
+// report implements facade.Options.Progress. It does not report the end of work without items.
 func (k *worker) report(p facade.Progress) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// shellFlags returns the flags of some groups that differ from their defaults, as in a shell: to call
-// another command alike. A URL with a password is left out.
+// shellFlags returns the flags of some groups that differ from their defaults, as words for a shell, so
+// that another command can be called with them. It leaves out a URL with a user or a password.
 func shellFlags(k *kong.Context, groups []string, except ...string) string {
 	var words []string
 	for _, flag := range k.Flags() {

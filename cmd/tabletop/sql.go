@@ -26,7 +26,7 @@ type sqlCommand struct {
 	params map[string]*btpb.Value
 }
 
-// Validate checks the flags.
+// Validate parses --param, takes a missing target from the environment, and checks the flags.
 func (c *sqlCommand) Validate() error {
 	var wrong []error
 	c.params = map[string]*btpb.Value{}
@@ -47,7 +47,7 @@ func (c *sqlCommand) Validate() error {
 
 // Help is the long help of the command.
 func (*sqlCommand) Help() string {
-	return `Runs SQL queries (GoogleSQL) on the tables and views of a Bigtable instance, and prints their rows. A semicolon separates statements, and the first error ends them. On a terminal, a prompt reads them; its history is in the user's configuration folder. docs/sql.md lists the supported part of the language, and the commands of the prompt.
+	return `Runs SQL queries (GoogleSQL) on the tables and views of a Bigtable instance, and prints their rows. A semicolon separates statements, and the first error ends the command. On a terminal, a prompt reads statements, and continues after an error; its history is in the user's configuration folder. docs/sql.md lists the supported part of the language, and the commands of the prompt.
 
 Exits 0; 2 if the query is invalid; 3 if the query or a server fails.`
 }
@@ -131,7 +131,7 @@ func rowTexts(row []*btpb.Value, rows *sqlclient.Rows) []string {
 // alignedRows is the number of rows that decide the widths of a table's columns.
 const alignedRows = 1000
 
-// printTable prints aligned columns. Rows behind the first ones have the widths of those.
+// printTable prints aligned columns. The first rows decide the widths for later ones.
 func printTable(w io.Writer, rows *sqlclient.Rows) error {
 	t := &alignedTable{w: w}
 	first := [][]string{columnNames(rows)}
@@ -172,7 +172,7 @@ type alignedTable struct {
 	widths []int
 }
 
-// first prints the first lines.
+// first prints the first lines, and sets the widths.
 func (t *alignedTable) first(lines [][]string) error {
 	t.widths = make([]int, len(lines[0]))
 	for _, cells := range lines {

@@ -23,7 +23,7 @@ const (
 	seenColumns = 20
 )
 
-// Kinds of what a query can read.
+// The kinds of tables and views that a query can read.
 const (
 	kindTable            = "table"
 	kindLogicalView      = "logical view"

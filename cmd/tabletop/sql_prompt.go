@@ -19,7 +19,7 @@ const ctrlC = 0x03
 // errInterrupted is the error of a line that Ctrl-C ends.
 var errInterrupted = errors.New("interrupted")
 
-// prompt reads lines from a terminal in raw mode. What is written to it appears above the line.
+// prompt reads lines from a terminal in raw mode. Output appears above the line.
 type prompt struct {
 	ctx      context.Context
 	out      io.Writer
@@ -29,7 +29,7 @@ type prompt struct {
 
 	mu     sync.Mutex // guards the fields below
 	typed  []byte     // bytes that were not read yet
-	ended  bool       // no more will be typed
+	ended  bool       // the terminal ended
 	cancel func()     // ends the running query; nil while none runs
 	more   chan struct{}
 
@@ -44,7 +44,7 @@ func newPrompt(ctx context.Context, in io.Reader, out io.Writer, h *history) *pr
 	return p
 }
 
-// renew replaces the editor of the line: it keeps a line that Ctrl-C ended.
+// renew replaces the editor of the line, which would keep the text of a line that Ctrl-C ended.
 func (p *prompt) renew() {
 	p.terminal = term.NewTerminal(p, "")
 	p.terminal.History = p.history
@@ -101,7 +101,7 @@ func (p *prompt) Read(b []byte) (int, error) {
 // Write implements io.Writer for the editor of the line.
 func (p *prompt) Write(b []byte) (int, error) { return p.out.Write(b) }
 
-// line reads a line behind a text. It returns errInterrupted after Ctrl-C, and io.EOF after Ctrl-D.
+// line reads a line after printing text. It returns errInterrupted after Ctrl-C, and io.EOF after Ctrl-D.
 func (p *prompt) line(text string) (string, error) {
 	p.terminal.SetPrompt(text)
 	if width, height, err := p.size(); err == nil && width > 0 {
@@ -137,7 +137,7 @@ func (p *prompt) running(cancel func()) {
 	p.cancel = cancel
 }
 
-// maxHistory is the number of statements that a history keeps.
+// maxHistory is the number of statements to which openHistory cuts a file with more than twice as many.
 const maxHistory = 1000
 
 // history has the statements of earlier prompts, the oldest first. It implements term.History.
@@ -146,8 +146,8 @@ type history struct {
 	file    string // ""; statements are not stored
 }
 
-// openHistory reads the file of the history, below a folder. Without a file that can be written, there are only
-// the statements of this prompt.
+// openHistory reads the file of the history, below the folder dir. If the file cannot be written, the history
+// keeps new statements only until the prompt ends.
 func openHistory(dir string) *history {
 	h := &history{}
 	if dir == "" {
@@ -169,7 +169,7 @@ func openHistory(dir string) *history {
 	return h
 }
 
-// keep adds a statement. One of several lines is not kept.
+// keep adds a statement, except for an empty one, a repetition of the last one, and one of several lines.
 func (h *history) keep(line string) {
 	if line == "" || strings.Contains(line, "\n") || len(h.entries) > 0 && h.entries[len(h.entries)-1] == line {
 		return
@@ -178,7 +178,7 @@ func (h *history) keep(line string) {
 	h.write(os.O_APPEND, line+"\n")
 }
 
-// write writes to the file, unless that is impossible.
+// write writes to the file. After an error, later statements are no longer stored.
 func (h *history) write(how int, text string) {
 	if h.file == "" {
 		return

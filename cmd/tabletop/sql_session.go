@@ -32,7 +32,7 @@ type sqlSession struct {
 	quit   bool
 }
 
-// sqlCommands describes the commands of a session, for \? too.
+// sqlCommands describes the commands of a session. The command \? prints it.
 var sqlCommands = [][]string{
 	{`\d`, "list the tables and views"},
 	{`\d NAME`, "describe a table or a view"},

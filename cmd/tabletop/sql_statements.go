@@ -35,7 +35,8 @@ func (s *statements) add(line string) (ended []statement) {
 	return ended
 }
 
-// token returns the length of the piece of a statement that rest begins with.
+// token returns the length of the piece of a statement that rest begins with, and adds the piece to
+// the line.
 func (s *statements) token(rest string) int {
 	switch {
 	case s.in == "*/":
@@ -78,7 +79,8 @@ func (s *statements) blank() {
 	}
 }
 
-// comment returns the length of the rest of a comment, as far as the line has it.
+// comment returns the length of the rest of a comment, as far as the line has it. It clears s.in at the
+// end of the comment.
 func (s *statements) comment(rest string) int {
 	if end := strings.Index(rest, s.in); end >= 0 {
 		s.in = ""
@@ -87,8 +89,8 @@ func (s *statements) comment(rest string) int {
 	return len(rest)
 }
 
-// literal returns the length of the next piece of a literal or a quoted name. A backslash hides the next byte,
-// also in raw literals. Only three quotes enclose several lines.
+// literal returns the length of the next piece of a literal or a quoted name, and adds the piece to the line.
+// A backslash hides the next byte, also in raw literals. Only three quotes enclose several lines.
 func (s *statements) literal(rest string) int {
 	n := 1
 	switch {
@@ -106,7 +108,8 @@ func (s *statements) literal(rest string) int {
 // open reports whether a statement has begun.
 func (s *statements) open() bool { return s.some || s.in != "" }
 
-// rest returns the statement at the end of the text, which needs no semicolon.
+// rest returns the statement at the end of the text, which needs no semicolon, and resets s. It returns
+// false if only blanks and comments are left.
 func (s *statements) rest() (statement, bool) {
 	defer s.reset()
 	return s.end(), s.some

@@ -71,7 +71,8 @@ func (f *fetchedToken) GetRequestMetadata(ctx context.Context, _ ...string) (map
 // RequireTransportSecurity reports that the token requires TLS.
 func (*fetchedToken) RequireTransportSecurity() bool { return true }
 
-// fetch returns the current request; own means that this caller started it.
+// fetch returns the current request, or starts a new one if that is over. own means that this
+// call started it.
 func (f *fetchedToken) fetch() (fetch *tokenFetch, own bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -79,7 +79,8 @@ var (
 	missingValue       = regexp.MustCompile(`^--([\w-]+): expected .* but got "EOL"`)
 )
 
-// hint suggests what may have been meant, or returns "".
+// hint suggests what may have been meant, or returns "". For a flag without its value it changes
+// u.text instead.
 func (u *usage) hint() string {
 	if m := unexpectedArgument.FindStringSubmatch(u.text); m != nil {
 		return u.hintOfArgument(m[1])

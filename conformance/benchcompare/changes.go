@@ -32,7 +32,7 @@ const (
 	changeTurns     = 4   // of each of two compared workloads
 )
 
-// changeLoad is work on the tables of one server.
+// changeLoad is a load with a client of the server's DynamoDB endpoint.
 type changeLoad struct {
 	load
 	endpoint string
@@ -83,7 +83,8 @@ type changeWorkload struct {
 	call func(context.Context, *rand.Rand) error
 }
 
-// together combines the turns of a workload: their means, and the worst.
+// together combines the turns of a workload: sums, means weighted by the number of calls, and the longest
+// call.
 func together(turns []result) result {
 	var all result
 	for _, r := range turns {
@@ -139,7 +140,7 @@ func (l *changeLoad) call(ctx context.Context, service, operation, body string, 
 	return json.Unmarshal(answer, out)
 }
 
-// countOf counts the answers that contain a text.
+// countOf is the wanted number of occurrences of a text in an answer.
 type countOf struct {
 	text string
 	want int

@@ -36,7 +36,8 @@ func (b *bench) own(ctx context.Context, server string, rep int, command string,
 	})
 }
 
-// runClient runs the program with the argument of a client: it appends its results to a file.
+// runClient runs the client that command names, and appends its results to a file. It returns the exit
+// code.
 func runClient(ctx context.Context, command string, args []string, stderr io.Writer) int {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -71,8 +72,8 @@ type load struct {
 	seed      uint64
 }
 
-// run makes calls with workers until there are enough, the time is over or one fails, which
-// ends the workload with that result.
+// run makes calls with workers until l.ops calls are made, l.maxTime is over or a call fails. The
+// result has the error of a failed call as its note.
 func (l load) run(ctx context.Context, workers int, call func(context.Context, *rand.Rand) error) result {
 	var begun, failed atomic.Int64
 	var mu sync.Mutex // guards note and times

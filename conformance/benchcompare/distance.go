@@ -38,7 +38,7 @@ const (
 	distanceEnd   = "<!-- end of what make distance writes -->\n"
 )
 
-// runDistance runs the program with that argument.
+// runDistance runs the program with the argument distance.
 func runDistance(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	d := &distance{bench: &bench{stderr: stderr}}
 	flags := flag.NewFlagSet(distanceCommand, flag.ContinueOnError)
@@ -88,8 +88,8 @@ func replaceBetween(file, begin, end, text string) error {
 	return os.WriteFile(file, []byte(before+begin+text+end+after), 0o666)
 }
 
-// measure runs everything, and returns the tables; missed reports that the target of loads
-// does not hold.
+// measure runs everything, and returns the tables; missed reports that a load or a verification
+// misses its target.
 func (d *distance) measure(ctx context.Context) (text string, missed bool, err error) {
 	scratch, err := os.MkdirTemp("", "benchcompare-distance")
 	if err != nil {

@@ -102,7 +102,7 @@ type bench struct {
 	profiles string // folder for CPU profiles of our server, without peers; "" for none
 	profiled int    // number of profiles begun: each has a file of its own
 	raw      string // file of the harness's results, one JSON line each
-	pinned   bool   // server and client have a core each
+	pinned   bool   // server and client have a core each, if there is a taskset
 }
 
 // measure builds the programs, runs the named parts and returns the results: all those in the
@@ -176,8 +176,8 @@ func (b *bench) servers(p part, rep int) []string {
 	return p.servers
 }
 
-// build builds our program, the harness and the peers, or copies the program of
-// -before.
+// build builds our program, the harness if a part needs it, and the peers. With -before it copies that
+// program twice instead of building peers.
 func (b *bench) build(ctx context.Context, names []string) error {
 	how := []string{"-pgo=" + shippedProfile} // as shipped: see the Makefile
 	if b.profiles != "" {
@@ -293,8 +293,7 @@ func (b *bench) startup(ctx context.Context, server string, rep int) error {
 
 func (b *bench) harnessProgram() string { return filepath.Join(b.binaries, "bench") }
 
-// client runs a program that measures a server, on a core of its own if there
-// are two.
+// client runs a program that measures a server. If b.pinned is set, the program has a core of its own.
 func (b *bench) client(ctx context.Context, program string, args ...string) error {
 	argv := append([]string{program}, args...)
 	if b.pinned {

@@ -14,8 +14,8 @@ import (
 )
 
 // migrate times `tabletop migrate verify`, which infers a mapping for an export, loads it into
-// a private store in memory and verifies every item: once for each size of -migration. The
-// memory is the peak of the process, which includes the store.
+// a private store and verifies every item: once for each size of -migration. The memory is the
+// peak of the process, which includes the store unless that is in a temporary folder.
 func (b *bench) migrate(ctx context.Context, server string, rep int) (err error) {
 	dir, err := os.MkdirTemp("", "benchcompare-export")
 	if err != nil {

@@ -26,7 +26,7 @@ func (b *bench) points(ctx context.Context, server string, rep int) error {
 	return b.own(ctx, server, rep, pointsCommand, "-rows", strconv.Itoa(b.rows), "-ops", "10000")
 }
 
-// pointLoad is work on a table of one server.
+// pointLoad is a load with a client of the server.
 type pointLoad struct {
 	load
 	data btpb.BigtableClient

@@ -31,8 +31,8 @@ func notesOf(file string) (string, error) {
 	return "", err
 }
 
-// report returns the table of targets, and the number of those that do not hold, for which
-// failing is enough. A missing measurement has a row too, and does not count.
+// report returns the text of the report, and the number of targets that were missed or whose workload
+// failed. A missing measurement has a row too, and does not count.
 func report(rs *results, b *bench) (text string, missed int) {
 	var w strings.Builder
 	fmt.Fprintf(&w, "# Performance\n\n")
@@ -169,7 +169,7 @@ func processor() string {
 	return ""
 }
 
-// figure returns a number with three digits.
+// figure returns a number with at least three significant digits, or a dash if ok is false.
 func figure(v float64, ok bool) string {
 	if !ok {
 		return "–"

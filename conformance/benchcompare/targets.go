@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// metric is the compared figure of two results.
+// metric is a figure of a result. Targets compare two results by it.
 type metric struct {
 	name  string
 	value func(result) float64

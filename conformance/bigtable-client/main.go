@@ -164,14 +164,14 @@ type binaries struct {
 	published, raised string
 }
 
-// The client dials an emulator in internal/option/option.go, only with these options of its
-// own.
+// In internal/option/option.go, the client dials an emulator with only these options.
 const (
 	dialsWith = "grpc.WithTransportCredentials(insecure.NewCredentials())"
 	raised    = dialsWith + ", grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<28))"
 )
 
-// build compiles the client's tests in their module, which provides all dependencies.
+// build compiles the client's tests twice: in their module, which provides all dependencies, and in a
+// copy of it with the raised limit.
 func build(ctx context.Context, dir string) (*binaries, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "cloud.google.com/go/bigtable").Output()
 	if err != nil {
@@ -260,7 +260,8 @@ func createInstance(ctx context.Context, addr string) error {
 	return err
 }
 
-// check runs a test and returns the difference between its end and the declared one.
+// check runs a test. It returns the end and the output of the test if they differ from the declared
+// ones, or "".
 func (b *binaries) check(ctx context.Context, addr string, d declaration) string {
 	if d.outcome == elsewhere {
 		return ""

@@ -64,7 +64,7 @@ func (p *tab) scrollTo(selector string, top int) {
 	ask[int](p, fmt.Sprintf(`document.querySelector(%q).scrollTop = %d`, selector, top))
 }
 
-// hoverAll points at each attribute of the open row, and at each visible cell, and returns
+// hoverAll is a script that points at each attribute of the open row, and at each visible cell, and returns
 // highlights that differ from the API's.
 const hoverAll = `(async () => {
 	const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
@@ -98,7 +98,7 @@ const hoverAll = `(async () => {
 	return wrong;
 })()`
 
-// editAll removes each attribute from the open item, and returns shown cells that differ from
+// editAll is a script that removes each attribute from the open item, and returns shown cells that differ from
 // the API's.
 const editAll = `(async () => {
 	const area = document.querySelector('dialog textarea');

@@ -164,7 +164,7 @@ func TestLab(t *testing.T) {
 	p.shoot("lab")
 }
 
-// lightOf returns the pixels of the map that are not background, by row: the moments with
+// lightOf is a script that returns the pixels of the map that are not background, by row: the moments with
 // load, and the number of them with more than half of the brightness.
 const lightOf = `((c) => {
 	const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
@@ -180,7 +180,7 @@ type line struct {
 	Bright int
 }
 
-// crowded are labels of the heat map that overlap, and labels side by side of different rows.
+// crowded is a script that returns the labels of the heat map that overlap, and labels side by side of different rows.
 const crowded = `(() => {
 	const wrong = [];
 	for (const selector of ['.of-key .band', '.legend .tick']) {

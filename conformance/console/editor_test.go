@@ -104,7 +104,7 @@ func TestEditor_Schema(t *testing.T) {
 	}
 }
 
-// underlined is the text of the first mistake that the editor underlines, and the number of its line.
+// underlined is a script that returns the text of the first mistake that the editor underlines, and the number of its line.
 const underlined = `((e) => e && e.closest('.cm-line').textContent + '|' + e.textContent + '|' + ([...root.querySelectorAll('.cm-line')].indexOf(e.closest('.cm-line')) + 1))(root.querySelector('.cm-lintRange-error'))`
 
 // TestEditor_Mistake: mistakes of a mapping and of JSON are underlined at their place, and marked

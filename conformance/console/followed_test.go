@@ -87,7 +87,7 @@ func TestFollowed(t *testing.T) {
 	}
 	p.shoot("followed")
 
-	// A letter of a later moment appears by itself, and an open part stays open.
+	// A later letter appears without a reload, and an open part stays open.
 	p.click("[data-followed=orders] details summary")
 	for i, text := range texts {
 		labserver.WriteState(t, srv.lab, ms.FamilyLetter, ms.LetterRow("orders", [16]byte{1, byte(i)}), ms.Letter{

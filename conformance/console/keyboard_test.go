@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// unreached are the elements that Tab has yet to reach. In a list of tabs it reaches one, and
+// unreached is a script that returns the elements that Tab has yet to reach. In a list of tabs it reaches one, and
 // arrows reach the others.
 const unreached = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
 	.filter((e) => e.checkVisibility() && !e.disabled && e.tabIndex >= 0 && !e.dataset.reached)`

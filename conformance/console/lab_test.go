@@ -77,7 +77,7 @@ func TestLab_Live(t *testing.T) {
 	p.sound("requests")
 }
 
-// beyond are the elements of cards that stick out of their cards, and column heads with
+// beyond is a script that returns the elements of cards that stick out of their cards, and column heads with
 // vertical text.
 const beyond = `(() => {
 	const out = [];
@@ -93,7 +93,7 @@ const beyond = `(() => {
 	return out;
 })()`
 
-// covered are the labels of fields with a control over their text.
+// covered is a script that returns the labels of fields with a control over their text.
 const covered = `[...document.querySelectorAll('.field')].filter((e) => e.checkVisibility()).filter((e) => {
 	const text = document.createRange();
 	text.selectNodeContents(e.firstChild);

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// cut are the parts of visible lines whose text is truncated: those that extend beyond the
+// cut is a script that returns the parts of visible lines whose text is truncated: those that extend beyond the
 // list, and those of a kind that must not be truncated.
 const cut = `[...document.querySelectorAll('.virtual')].flatMap((list) => [...list.querySelectorAll('.line > *')].filter((e) => e.checkVisibility() && e.textContent &&
 	(e.getBoundingClientRect().right > list.getBoundingClientRect().right || e.matches('.whole') && e.scrollWidth > e.clientWidth)).map((e) => e.textContent))`
@@ -38,7 +38,7 @@ func TestLists_Whole(t *testing.T) {
 	p.shoot("lists-rows")
 }
 
-// active is the current line of a list: its place and its text.
+// active is a script that returns the current line of a list: its place and its text.
 const active = `((list) => { const e = document.getElementById(list.getAttribute('aria-activedescendant') ?? ''); return e && list.contains(e) && e.ariaSelected === 'true' ? e.ariaPosInSet : 'none'; })(document.querySelector("[aria-label='%s']"))`
 
 // TestLists_Keyboard: arrows move through the cells, each with its attributes, and Enter opens

@@ -9,7 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// scrollAll scrolls a list to its end, frame by frame, and returns the cost.
+// scrollAll is a script that scrolls a list to its end, frame by frame, and returns the cost.
 const scrollAll = `(async () => {
 	const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 	const list = document.querySelector("[aria-label='%s']"), want = %d;

@@ -9,7 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// structure are the faults of a page's structure: headings that skip a level, controls without
+// structure is a script that returns the faults of a page's structure: headings that skip a level, controls without
 // a label, controls in controls, ids that two elements have, and links in texts that only their
 // color marks.
 const structure = `(() => {
@@ -29,7 +29,7 @@ const structure = `(() => {
 	return wrong;
 })()`
 
-// outside are elements that extend beyond the window, except those in a list or a table that can
+// outside is a script that returns the elements that extend beyond the window, except those in a list or a table that can
 // be scrolled.
 const outside = `(() => {
 	const out = document.documentElement.scrollWidth > innerWidth ? ['the page'] : [];

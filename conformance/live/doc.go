@@ -1,5 +1,5 @@
 // Package live follows live tables between servers in processes of their own, while clients write
-// and processes are killed. It has no other code.
+// and processes are killed. It contains only tests.
 //
 // A test starts two servers, the source and the target, a third one that reads the rows of the
 // target as items, and a follower. A generator writes items to the source and keeps the history of

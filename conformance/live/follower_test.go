@@ -32,7 +32,7 @@ func (s *stage) follow(more ...string) *follower {
 	s.t.Helper()
 	f := s.start(more...)
 	s.caughtUp()
-	// Not before, since an endpoint fills an index of a table that does not follow another one.
+	// Start the reader only now: an endpoint would fill the index of a table before the migration follows its source.
 	s.reader = s.serve("reader", "--target", s.target.address, "--dynamodb", ownAddress(), "--mapping", s.mapping)
 	s.items = dynamoDB(s.t, s.reader, attempts)
 	s.j.watch()

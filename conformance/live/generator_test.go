@@ -59,7 +59,7 @@ func newGenerator(t *testing.T, api *dynamodb.Client) *generator {
 	return g
 }
 
-// give gives n turns to the writers, whose last ones may still be under way when it returns.
+// give starts n turns of the writers. The last ones may still run when it returns.
 func (g *generator) give(n int) {
 	for range n {
 		g.under.Add(1)
@@ -233,8 +233,8 @@ func (w *writer) some(n int, kinds ...func(*write)) (all []*write) {
 	return all
 }
 
-// draw returns the number of an item: often the hot one, mostly by Zipf's law, else any, also one that
-// was not loaded.
+// draw returns the number of a random item: for the first writer often the hot one; else mostly one by Zipf's
+// law, or any, even one that was not loaded.
 func (w *writer) draw() int {
 	if w.id == 0 && w.rand.IntN(5) > 0 {
 		return 0

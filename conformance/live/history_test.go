@@ -180,7 +180,7 @@ func (h *history) of(number int) *record {
 	return r
 }
 
-// begin notes the begin of a write, and returns its state.
+// begin records that a write has begun, and returns the index of its state.
 func (h *history) begin(r *record, next item) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -200,7 +200,7 @@ func (h *history) end(r *record, at int, kind, outcome string, effect bool) {
 	}
 }
 
-// rest keeps the writers away from an item; it reports false if a write of it is under way.
+// rest excludes an item from further writes. It returns false if a write of the item is running.
 func (h *history) rest(r *record) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -170,7 +170,7 @@ func (j *judge) final() {
 	j.t.Logf("%d items and %d index entries are compared at the end", len(source), len(entries))
 }
 
-// differ reports the differences of what both sides have.
+// differ reports the items, or index entries, that differ between source and target.
 func (j *judge) differ(what string, source, target map[string]digest) {
 	j.t.Helper()
 	shown := 0

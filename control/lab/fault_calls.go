@@ -37,6 +37,8 @@ type verdict struct {
 	cuts      []*fault.Fault // faults that take effect after some rows
 }
 
+// judge applies the candidates that match a request, in order: it counts them, waits for delays, and
+// returns the effect on the request.
 func (s *rpcFaults) judge(ctx context.Context, candidates []*fault.Fault, req any) verdict {
 	var v verdict
 	for _, f := range candidates {
@@ -140,7 +142,8 @@ type entryFailures struct {
 // again prepares the second delivery.
 func (c *faultyStream) again() { c.replay = true }
 
-// silent reports whether answers are discarded.
+// silent reports whether the answer of this delivery is discarded: a fault loses it, or the request is
+// delivered again.
 func (c *faultyStream) silent() bool {
 	return c.verdict.lost && c.entries == nil || c.verdict.duplicate && !c.replay
 }
@@ -188,7 +191,7 @@ func (c *faultyStream) failEntries(m *btpb.MutateRowsRequest) {
 	c.entries.answered = len(serve) == 0
 }
 
-// SetHeader sets a header. For a request that is delivered twice, it does so only once.
+// SetHeader sets a header, unless the answer of this delivery is discarded.
 func (c *faultyStream) SetHeader(md metadata.MD) error {
 	if c.silent() {
 		return nil
@@ -196,7 +199,7 @@ func (c *faultyStream) SetHeader(md metadata.MD) error {
 	return c.ServerStream.SetHeader(md)
 }
 
-// SendHeader sends the header. For a request that is delivered twice, it does so only once.
+// SendHeader sends the header, unless the answer of this delivery is discarded.
 func (c *faultyStream) SendHeader(md metadata.MD) error {
 	if c.silent() {
 		return nil
@@ -204,7 +207,7 @@ func (c *faultyStream) SendHeader(md metadata.MD) error {
 	return c.ServerStream.SendHeader(md)
 }
 
-// SetTrailer sets a trailer. For a request that is delivered twice, it does so only once.
+// SetTrailer sets a trailer, unless the answer of this delivery is discarded.
 func (c *faultyStream) SetTrailer(md metadata.MD) {
 	if !c.silent() {
 		c.ServerStream.SetTrailer(md)
@@ -251,7 +254,7 @@ func (c *faultyStream) sendRows(m *btpb.ReadRowsResponse) error {
 }
 
 // cutHere returns the fault that ends the stream after the delivered rows, when another row
-// follows.
+// follows. It removes the faults for this number of rows, so that each decides once.
 func (c *faultyStream) cutHere() *fault.Fault {
 	for i, f := range c.verdict.cuts {
 		if f.Spec().Rows != c.rows {
@@ -286,7 +289,8 @@ func (c *faultyStream) renumber(m *btpb.MutateRowsResponse) *btpb.MutateRowsResp
 	return out
 }
 
-// end returns the error of the stream after its handler ended with err.
+// end returns the error of the stream after its handler ended with err. It first sends the statuses of
+// entries that a fault failed.
 func (c *faultyStream) end(err error) error {
 	switch {
 	case c.cut != nil:

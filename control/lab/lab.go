@@ -105,7 +105,8 @@ func New(o Options) *Lab {
 // part in dumps, and closes with it. A lab has at most one endpoint.
 func (l *Lab) Attach(e Endpoint) { l.endpoint = e }
 
-// Open opens the store, and the Bigtable server over it.
+// Open opens the store, and the Bigtable server over it. If GCInterval is set, it also starts garbage
+// collection.
 func (l *Lab) Open() error {
 	o := l.opts
 	o.Store.Now, o.Store.Logger = o.Clock.Now, o.Logger
@@ -129,8 +130,8 @@ func (l *Lab) Open() error {
 }
 
 // CloseStore closes the store and the Bigtable server if they are open. ended, which may be nil,
-// waits until the server has stopped serving its listeners. An endpoint must be closed before the
-// call, or call it from Restart.
+// waits until the server has stopped serving its listeners. An attached endpoint must have been
+// closed, unless its Restart runs the call.
 func (l *Lab) CloseStore(ended func()) error {
 	if l.db == nil {
 		return nil

@@ -91,8 +91,8 @@ func Scale(text string) (precision, scale int32, ok bool) {
 	return precision, int32(wide), wide == int64(int32(wide))             //nolint:gosec // checked by the caller's ok
 }
 
-// shortDigits is the number of digits of a short integer. The sum of two short integers fits an
-// int64.
+// shortDigits is the maximum number of digits of a short integer. The sum of two short integers fits
+// into an int64.
 const shortDigits = 18
 
 // isShortInteger reports whether text is a canonical integer of at most shortDigits digits. Most

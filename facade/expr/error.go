@@ -54,7 +54,7 @@ func newError(format string, args ...any) *Error {
 }
 
 // invalid returns an error for an expression of kind k. Unless k is Statement, the message
-// begins with the kind.
+// begins with "Invalid <kind>: ".
 func (k Kind) invalid(format string, args ...any) *Error {
 	if k == Statement {
 		return newError(format, args...)

@@ -142,7 +142,7 @@ func (r *Read) goOn(last []byte, rows int64) {
 	r.Keys, r.Spans = keys, spans
 }
 
-// readOnce is one ReadRows call. It returns the last key that the read has covered and the
+// readOnce makes one ReadRows call. It returns the last key that the read has covered and the
 // number of whole rows; the error is nil if hand returned false.
 func (c *Client) readOnce(ctx context.Context, r *Read, most int, hand func(Part) bool) (last []byte, rows int64, err error) {
 	w := c.watch(ctx, "ReadRows", c.o.Deadline)

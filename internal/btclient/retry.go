@@ -243,7 +243,7 @@ func (w *watch) hear() {
 	}
 }
 
-// heard is called with each answer, and stops the time until hear.
+// heard records an answer, and stops the time until the next call of hear.
 func (w *watch) heard() {
 	w.stop()
 	setOnce(w.answered)
@@ -267,7 +267,8 @@ func (w *watch) end() {
 	w.cancel(nil)
 }
 
-// why returns the error of a call, or a DeadlineError if it took too long.
+// why returns the error of a call, or a DeadlineError if the call took too long. The DeadlineError then
+// has the error as its reason, unless that is only the end of the call.
 func (w *watch) why(err error) error {
 	if err == nil || w.late == nil || !errors.Is(context.Cause(w.ctx), w.late) {
 		return err

@@ -135,7 +135,7 @@ func (c *Client) DeleteRows(ctx context.Context, table string, keys [][]byte) er
 	return err
 }
 
-// mutateRowsOnce is one MutateRows call. The error is nil if all entries were answered.
+// mutateRowsOnce makes one MutateRows call. The error is nil if all entries were answered.
 func (c *Client) mutateRowsOnce(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) ([]answer, error) {
 	w := c.watch(ctx, "MutateRows", c.o.Deadline)
 	defer w.end()

@@ -174,7 +174,7 @@ func (c *Clock) wake() {
 	}
 }
 
-// ring is the callback of the timer.
+// ring wakes the waits whose time has come. The timer calls it.
 func (c *Clock) ring() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

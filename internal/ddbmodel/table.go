@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// DB is a set of tables. Its fields may be set before the first operation.
+// DB is a set of tables. Set Now before transactions with a token and before Expire, which need it.
 type DB struct {
 	Now func() time.Time
 

@@ -24,7 +24,7 @@ const (
 	// maxKeyBytes is the number of bytes that distinguish keys. Keys with the same first
 	// bytes count as one.
 	maxKeyBytes = 256
-	// maxTables is the number of places. Beyond it the place with the oldest last count is
+	// maxTables is the maximum number of places. Beyond it the place with the oldest last count is
 	// removed.
 	maxTables = 4096
 
@@ -148,7 +148,8 @@ func (s *Store) create(p Place) *Table {
 	return t
 }
 
-// keepLocked adds a place. mu and tablesMu are held.
+// keepLocked adds t. If the store is full, it first forgets the table that was used least recently.
+// mu and tablesMu are held.
 func (s *Store) keepLocked(t *Table) {
 	if len(s.tables) >= maxTables {
 		var quiet *Table

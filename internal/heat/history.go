@@ -87,8 +87,8 @@ func (s *Store) drop(t *Table, n int) {
 	t.columns = t.columns[:n]
 }
 
-// tidy removes columns that are a day old, and joins older columns of seconds into
-// columns of a minute.
+// tidy removes columns that are a day old, and joins the older of the columns of seconds into
+// columns of a minute. It forgets tables without columns and without calls for a day.
 func (s *Store) tidy(now int64) {
 	s.tablesMu.Lock()
 	defer s.tablesMu.Unlock()

@@ -74,8 +74,8 @@ type ranked struct {
 // sorting is the memory in which entries are sorted.
 type sorting struct{ ranked, scratch []ranked }
 
-// sort returns the entries of l by table, and by key in a table. Sorting is most of the cost of
-// a new key, and comparing keys most of that.
+// sort returns the entries of l by table, and by key in a table. The result is valid until the next
+// call. Sorting is most of the cost of a new key, and comparing keys most of that.
 func (s *sorting) sort(l *live) []ranked {
 	s.ranked = s.ranked[:0]
 	first := l.key(&l.entries[0])

@@ -13,8 +13,8 @@ const (
 	prime3 uint64 = 0xc6a4a7935bd1e995
 )
 
-// fingerprint is the 64-bit hash of sketches, Fingerprint2011: a relative of MurmurHash64 and
-// CityHash64. Sketches can be merged only if it is the same, bit by bit.
+// fingerprint returns the 64-bit hash of sketches, Fingerprint2011: a relative of MurmurHash64 and
+// CityHash64. It must be the same in every program whose sketches are merged.
 func fingerprint(b []byte) uint64 {
 	var h uint64
 	switch {

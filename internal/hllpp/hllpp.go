@@ -473,7 +473,7 @@ func Unmarshal(b []byte) (*Sketch, error) {
 	case version != encodingVersion:
 		return nil, fmt.Errorf("%w: the encoding version is %d, want %d", ErrInvalid, version, encodingVersion)
 	case s.valueType != Int64 && s.valueType != Bytes:
-		return nil, fmt.Errorf("%w: values of %v, want %d (int64) or %d (bytes)", ErrInvalid, s.valueType, Int64, Bytes)
+		return nil, fmt.Errorf("%w: the value type is %d, want %d (int64) or %d (bytes)", ErrInvalid, s.valueType, Int64, Bytes)
 	case s.values < 0:
 		return nil, fmt.Errorf("%w: the number of values is %d", ErrInvalid, s.values)
 	}

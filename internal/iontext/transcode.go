@@ -44,7 +44,7 @@ func appendLine(dst, line []byte, member func(r *reader) error) ([]byte, error) 
 	return r.dst, nil
 }
 
-// reader transcodes one line.
+// reader transcodes one line: its methods read text from at, and append the equivalent JSON to dst.
 type reader struct {
 	text []byte
 	at   int
@@ -168,7 +168,7 @@ func (r *reader) symbol() (string, error) {
 	return name, nil
 }
 
-// quoted reads a string or a symbol in quotes.
+// quoted reads a string, or a symbol, that begins with the given quote.
 func (r *reader) quoted(quote byte) (string, error) {
 	if quote == '\'' && bytes.HasPrefix(r.rest(), []byte("'''")) {
 		return "", r.fault("strings in three quotes are not supported")
@@ -230,7 +230,8 @@ func (r *reader) escape() (rune, error) {
 	return char, nil
 }
 
-// number reads the number of a character after its letter.
+// number reads the letter of an escape and, after it, the given number of hexadecimal digits: the
+// number of a character.
 func (r *reader) number(digits int) (char rune, ok bool) {
 	if digits == 0 || r.at+1+digits > len(r.text) {
 		return 0, false

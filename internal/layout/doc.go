@@ -47,7 +47,8 @@
 //   - rowkey: encoders and templates of row keys.
 //   - codec: values of cells.
 //   - lens: the terms of keys, places and plans, which the facade uses too.
-//   - unmapped, secondary: rows of tables without a mapping file, and of indexes.
+//   - unmapped: the rows of tables without a mapping file.
+//   - secondary: the rows of indexes.
 //   - loadnote: the record of a load about its mapping.
 //   - migrationstate: the records of a migration from a live table.
 //   - rowtext: rows as text.

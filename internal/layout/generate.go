@@ -111,7 +111,7 @@ func (m *Mapping) draw(g *edge.Values) attr.Item {
 	return item
 }
 
-// drawDerived draws the attributes that rule r derives: mostly what their formulas give, and
+// drawDerived draws the attributes that rule r derives: mostly the results of their formulas, and
 // sometimes another value or none.
 func (r *rule) drawDerived(g *edge.Values, l *rules, item attr.Item) {
 	if len(r.formulas) == 0 {

@@ -202,7 +202,7 @@ func (r *rule) typeOf(slot int) attr.Type {
 }
 
 // complete adds the members of sets, the attributes in the `i/` cell and the derived attributes
-// to an item.
+// to an item. It removes an attribute that the `i/` cell marks as absent.
 func (d *decoder) complete(p *partial) error {
 	for name, members := range p.sets {
 		p.item[name] = attr.SetOf(p.item[name].Type, members...)

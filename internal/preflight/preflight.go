@@ -214,7 +214,7 @@ func (c *checker) profile() {
 		c.found(check, Wrong, "app profile %s of %s not found: pass an existing one with --app-profile (gcloud bigtable app-profiles list --instance=%s)", id, c.name, c.Instance)
 		return
 	case codes.Unimplemented:
-		c.found(check, Unknown, "the server reports none, as emulators do not: %s is unchecked", id)
+		c.found(check, Unknown, "the server reports none, as is usual for emulators: %s is unchecked", id)
 		return
 	default: // the caller may lack the permission
 		c.found(check, Unknown, "%s cannot be read: %v", id, err)
@@ -248,7 +248,7 @@ func (c *checker) permissions() {
 	resp, err := c.instances.TestIamPermissions(ctx, &iampb.TestIamPermissionsRequest{Resource: c.name, Permissions: permissions})
 	switch {
 	case status.Code(err) == codes.Unimplemented:
-		c.found("permissions", Unknown, "the server reports none, as emulators do not")
+		c.found("permissions", Unknown, "the server reports none, as is usual for emulators")
 		return
 	case err != nil:
 		c.found("permissions", Unknown, "the permissions cannot be read: %v", err)

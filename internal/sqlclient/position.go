@@ -8,18 +8,19 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// position is the place in the text of an error: its line and its column, from 1.
+// position matches the position in an error message: a line and a column, both from 1.
 var position = regexp.MustCompile(`\[at ([0-9]+):([0-9]+)\]`)
 
 const (
-	// tabWidth is the distance of the stops of tabs, which positions count as columns.
+	// tabWidth is the distance between tab stops. The column of an error counts a tab up to the
+	// next stop.
 	tabWidth = 8
-	// maxMarked is the number of characters of a line that Mark shows on each side of the place.
+	// maxMarked is the number of characters that Mark shows on each side of an error, at most.
 	maxMarked = 60
 )
 
-// Mark returns the line of a query to whose place an error refers, and below it a line that marks the
-// place. It returns "" for an error without a place.
+// Mark returns the part of query's line at the position in err, and below it a line with ^ under the
+// column. It returns "" if err has no position, or one outside of query.
 func Mark(query string, err error) string {
 	m := position.FindStringSubmatch(status.Convert(err).Message())
 	if m == nil {
@@ -37,7 +38,8 @@ func Mark(query string, err error) string {
 	return string(line[first:last]) + "\n" + strings.Repeat(" ", at-first) + "^"
 }
 
-// untabbed returns the characters of a line, with blanks for tabs and for what a terminal does not show.
+// untabbed returns the characters of a line. Tabs become blanks up to the next stop, and a character
+// that is not printable becomes one blank.
 func untabbed(line string) []rune {
 	var out []rune
 	for _, r := range line {

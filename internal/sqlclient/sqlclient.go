@@ -51,7 +51,7 @@ func Run(ctx context.Context, conn grpc.ClientConnInterface, q Query) (*Rows, er
 	return r, nil
 }
 
-// maxPrepares bounds how often a query is prepared because its plan expires before it starts.
+// maxPrepares is the number of times that Run prepares a query whose plan expires before it starts.
 const maxPrepares = 3
 
 func run(ctx context.Context, client btpb.BigtableClient, q Query) (*Rows, error) {
@@ -84,7 +84,7 @@ func run(ctx context.Context, client btpb.BigtableClient, q Query) (*Rows, error
 	}
 }
 
-// expired reports whether the plan of a query has expired.
+// expired reports whether err means that the plan of a query has expired.
 func expired(err error) bool {
 	for _, d := range status.Convert(err).Details() {
 		if f, ok := d.(*errdetails.PreconditionFailure); ok {
@@ -138,7 +138,7 @@ func (r *Rows) fill() error {
 	return nil
 }
 
-// All yields the rows. After an error it yields nothing more.
+// All yields the remaining rows. After an error it yields nothing more.
 func (r *Rows) All() iter.Seq2[[]*btpb.Value, error] {
 	return func(yield func([]*btpb.Value, error) bool) {
 		for {

@@ -10,7 +10,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
 
-// TypeText writes a type, such as MAP<BYTES, BYTES>.
+// TypeText returns the text of a type, such as MAP<BYTES, BYTES>.
 func TypeText(t *btpb.Type) string {
 	switch k := t.GetKind().(type) {
 	case *btpb.Type_ArrayType:
@@ -32,7 +32,7 @@ func TypeText(t *btpb.Type) string {
 	}
 }
 
-// scalar writes a number, a BOOL, a date or a time.
+// scalar returns the text of an INT64, a BOOL, a DATE or a TIMESTAMP.
 func scalar(v *btpb.Value) string {
 	switch k := v.GetKind().(type) {
 	case *btpb.Value_IntValue:
@@ -50,7 +50,7 @@ func scalar(v *btpb.Value) string {
 
 func timeText(t time.Time) string { return t.Format(time.RFC3339Nano) }
 
-// composite writes an array, a struct or a map.
+// composite returns the text of an array, a struct or a map.
 func composite(values []*btpb.Value, t *btpb.Type) string {
 	parts := make([]string, len(values))
 	open, end := "[", "]"
@@ -77,7 +77,8 @@ func composite(values []*btpb.Value, t *btpb.Type) string {
 	return open + strings.Join(parts, ", ") + end
 }
 
-// quote quotes a text. If raw is set, it escapes all bytes outside of ASCII.
+// quote returns a text in single quotes, with escapes for quotes, backslashes and control characters.
+// If raw is set, it also escapes all bytes outside of ASCII.
 func quote(s string, raw bool) string {
 	var b strings.Builder
 	b.WriteByte('\'')
@@ -115,7 +116,7 @@ func Text(v *btpb.Value, t *btpb.Type) string {
 	}
 }
 
-// Printable returns a text as it is, or as a literal with escapes if a terminal could not show it.
+// Printable returns a text unchanged if a terminal can show it, and else as a literal with escapes.
 func Printable(s string) string {
 	if !utf8.ValidString(s) {
 		return "b" + quote(s, true)

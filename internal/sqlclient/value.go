@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// ParseParam returns a parameter in the form NAME:TYPE=VALUE; see Param.
+// ParseParam parses a parameter of the form NAME:TYPE=VALUE; see Param.
 func ParseParam(text string) (name string, v *btpb.Value, err error) {
 	declared, value, ok := strings.Cut(text, "=")
 	name, kind, typed := strings.Cut(declared, ":")
@@ -27,8 +27,8 @@ func ParseParam(text string) (name string, v *btpb.Value, err error) {
 	return name, v, nil
 }
 
-// Param returns the value of a parameter: kind is STRING, BYTES, INT64, FLOAT64 or BOOL. Bytes are those of
-// the text, or of a literal b'...' with escapes.
+// Param parses text as the value of a parameter of type kind: STRING, BYTES, INT64, FLOAT64 or BOOL, in
+// upper or lower case. For BYTES, text is a literal b'...' with escapes, or else the bytes themselves.
 func Param(kind, text string) (*btpb.Value, error) {
 	var v any
 	var err error
@@ -53,7 +53,7 @@ func Param(kind, text string) (*btpb.Value, error) {
 	return ParamOf(v)
 }
 
-// bytesParam returns the bytes of a text, or of a literal.
+// bytesParam returns the bytes that a literal b'...' denotes, or the bytes of any other text.
 func bytesParam(text string) ([]byte, error) {
 	inner, isLiteral := strings.CutPrefix(text, "b'")
 	if isLiteral {
@@ -77,8 +77,8 @@ func bytesParam(text string) ([]byte, error) {
 	return out, nil
 }
 
-// ParamOf returns the value of a parameter: v is a string, []byte, int, int64, float64, bool, time.Time, or
-// a slice of one of these.
+// ParamOf converts v to the value of a parameter. v is a string, []byte, int, int64, float64, bool,
+// time.Time, or a slice of one of these.
 func ParamOf(v any) (*btpb.Value, error) {
 	switch v := v.(type) {
 	case string:
@@ -143,7 +143,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// form converts the values whose form depends on the reader.
+// form converts the values whose form depends on the output: JSON, a page, or Go.
 type form struct {
 	bytes     func([]byte) any
 	integer   func(int64) any
@@ -178,7 +178,7 @@ var pageForm = form{
 
 const maxExact = 1<<53 - 1
 
-// goForm leaves out the names of an object in which they are not unique.
+// goForm makes a map of an object, or a slice of its values if two members have the same name.
 var goForm = form{
 	bytes:     func(b []byte) any { return string(b) },
 	integer:   func(n int64) any { return n },
@@ -213,7 +213,8 @@ func Page(row []*btpb.Value, columns []*btpb.ColumnMetadata) []any {
 
 // Go returns a row as Go values by the names of their columns: string for STRING and BYTES, int64, float64,
 // bool, time.Time, string for DATE, []any for an array, map[string]any for a map or a struct, and nil for
-// NULL. It returns false if two columns have the same name.
+// NULL. A map or struct with two equal names is a []any of its values. It returns false if two columns
+// have the same name.
 func Go(row []*btpb.Value, columns []*btpb.ColumnMetadata) (map[string]any, bool) {
 	out, ok := goForm.object(goForm.row(row, columns)).(map[string]any)
 	return out, ok
@@ -277,7 +278,7 @@ func (f form) composite(values []*btpb.Value, t *btpb.Type) any {
 	}
 }
 
-// name returns the name of a key of a map.
+// name returns a key of a map as the name of a member: a string itself, another key as readable text.
 func (f form) name(key *btpb.Value, t *btpb.Type) string {
 	if text, ok := f.value(key, t).(string); ok {
 		return text

@@ -219,7 +219,8 @@ func (t *tree) fail(at Position, to *path, what, expected string) {
 	}
 }
 
-// node never returns nil; after an error its result has no meaning.
+// node converts a value of the YAML library. It never returns nil; after an error, which it stores in
+// t.err, its result has no meaning.
 func (t *tree) node(from ast.Node, to *path) *node {
 	n := &node{kind: Null, size: 1}
 	if from == nil || t.err != nil {

@@ -63,7 +63,8 @@ func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Opti
 	return attr.KeySchema{}, noKey(t, p)
 }
 
-// guessed chooses a key that the input does not declare.
+// guessed records the choice of a key that the input does not declare, and warns of it. why
+// completes the reason.
 func (in *Inferred) guessed(t *source.Table, key attr.KeySchema, why string) {
 	in.chose("key", source.KeyText(key), "a guess: the input declares no key; %s", why)
 	in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: the key %s is a guess, since the input declares none: declare it with --key PK[,SK], or with --table-schema FILE, which also declares indexes",

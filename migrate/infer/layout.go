@@ -26,7 +26,7 @@ const (
 	mixedShare = 20
 )
 
-// spec returns the mapping with an open joiner.
+// spec returns the mapping of a table, whose joiner is "auto". It adds warnings about attributes to in.
 func (in *Inferred) spec(t *source.Table, key attr.KeySchema, p *profile) *mapfile.Spec {
 	target := mapfile.BigtableName(t.Name, mapfile.MaxTableIDChars)
 	spec := &mapfile.Spec{
@@ -194,7 +194,7 @@ func (in *Inferred) types(t *source.Table, spec *mapfile.Spec, p *profile) {
 	}
 }
 
-// mixed reports one attribute, or map key, of several types.
+// mixed adds a warning about an attribute, or map key, of several types.
 func (in *Inferred) mixed(t *source.Table, name string, types typeCounts) {
 	own, total := types.majority(), int64(0)
 	for _, other := range types {

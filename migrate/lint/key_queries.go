@@ -65,7 +65,7 @@ func severalRanges(c *check) {
 	}
 }
 
-// salted reports whether the mapping puts a salt first.
+// salted reports whether the row keys of any rule begin with a salt.
 func (t *tablePass) salted() bool {
 	found := false
 	t.each(func(l *ruleLayout) {

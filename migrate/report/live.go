@@ -46,7 +46,7 @@ func (l *Live) Outcomes() string {
 	return text
 }
 
-// liveText is the last line of a report on live tables; "" for other reports.
+// liveText returns the last line of a report on live tables, or "" for other reports.
 func (r *Report) liveText() string {
 	compared, unsettled, live := int64(0), int64(0), false
 	for _, t := range r.Tables {

@@ -186,8 +186,8 @@ func rulesText(rules []RuleRows) string {
 	return phrase.ClipTo(strings.Join(parts, ", "), maxRulesText)
 }
 
-// cost formats the ranges and rows of the native read: "1 range, 5 rows scanned for 2"; ""
-// without one.
+// cost formats the ranges and rows of the native read, as in "1 range, 5 rows scanned for 2". It
+// returns "" if there was none.
 func (p PatternReport) cost() string {
 	if p.Ranges == 0 && p.RowsScanned == 0 {
 		return ""

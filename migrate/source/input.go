@@ -204,7 +204,7 @@ func (t tree) unpack(name string) error {
 	return nil
 }
 
-// errTooLong means that the text of one item is longer than maxItemBytes.
+// errTooLong means that the text of one item is longer than MaxItemBytes.
 var errTooLong = errors.New("item text too long")
 
 // failed converts an error of reading at a line to an Error. Errors of the file system stay
@@ -253,8 +253,8 @@ func (in *input) lines() *lines {
 // at returns the position of the last text read.
 func (l *lines) at() Position { return Position{l.in.label, l.texts.Line()} }
 
-// next returns the next line that is not blank, without its end; io.EOF after the last. The
-// bytes are valid until the next call.
+// next returns the next line that is not blank, without surrounding space, and io.EOF after the
+// last. The bytes are valid until the next call.
 func (l *lines) next() ([]byte, error) {
 	text, err := l.texts.Next()
 	return text, l.failed(err)
@@ -357,8 +357,7 @@ func (d *document) failed(err error) error {
 	return d.in.failed(err, d.line+1)
 }
 
-// object reads an object and calls member for each of its members; member
-// must read the value.
+// object reads an object, and calls member after each name in it; member must read the value.
 func (d *document) object(member func(name string) error) error {
 	return d.inside('{', func() error {
 		tok, err := d.ReadToken()
@@ -369,8 +368,7 @@ func (d *document) object(member func(name string) error) error {
 	})
 }
 
-// array reads an array and calls element before each of its elements, which it
-// must read.
+// array reads an array, and calls element once for each element; element must read it.
 func (d *document) array(element func() error) error { return d.inside('[', element) }
 
 func (d *document) inside(open jsontext.Kind, each func() error) error {

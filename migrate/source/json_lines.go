@@ -106,8 +106,9 @@ func readJSONItems(t tree, name string, found fileLayout, s shape, all *pages, r
 	}
 }
 
-// lastPage reads the member of a Scan or Query answer that announces further pages: if none
-// follows, their items are missing.
+// lastPage reads the member of a Scan or Query answer that announces another page. Unless the member
+// is empty, it counts the page in all.followed; all.first is then the error to return if the last
+// page is missing.
 func (d *document) lastPage(member string, all *pages) error {
 	text, at, err := d.value()
 	if err != nil {

@@ -125,9 +125,8 @@ func (t *Table) SetColumnType(name string, typ attr.Type) {
 	}
 }
 
-// Doubts returns what looks suspicious in a CSV file: untyped columns of numbers, and a
-// header that looks like a record. It returns nil before the first complete pass over the
-// entries.
+// Doubts describes suspicious parts of a CSV file: untyped columns of numbers, and a header that
+// looks like a record. It returns nil before the first complete pass over the entries.
 func (t *Table) Doubts() []string {
 	if t.doubts == nil || t.doubts.Load() == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 // which an answer of GetRecords left nothing out.
 const watermarkHeader = "X-Tabletop-Watermark"
 
-// headerOf returns a header of an answer, "" without one.
+// headerOf returns the header called name of an answer, or "".
 func headerOf(m middleware.Metadata, name string) string {
 	if raw, ok := awsmiddleware.GetRawResponse(m).(*smithyhttp.Response); ok && raw != nil && raw.Response != nil {
 		return raw.Header.Get(name)
@@ -74,7 +74,7 @@ func (c *sourceClock) observe(date string, begin, end time.Time) {
 // local returns a time of this machine's clock without the steps of that clock since base.
 func (c *sourceClock) local(t time.Time) time.Time { return c.base.Round(0).Add(t.Sub(c.base)) }
 
-// at converts a time of this machine's clock.
+// at converts a time of this machine's clock to one of the source's clock.
 func (c *sourceClock) at(t time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -77,7 +77,7 @@ type Page struct {
 	At time.Time
 }
 
-// maxKeys is the number of keys of a BatchGetItem.
+// maxKeys is the maximum number of keys in a BatchGetItem.
 const maxKeys = 100
 
 // Get reads the items of keys, each consistently; nil for those that do not exist. at is the time of the last

@@ -202,7 +202,8 @@ func (o Options) withDefaults() Options {
 // moments could be missing.
 const minAhead = time.Minute
 
-// checkTable finds the stream of the table, and compares both with the checkpoint.
+// checkTable sets the ids of the table and of its stream, and the names of its indexes. It returns
+// an error if the stream is not enabled, or if an id differs from the checkpoint or the options.
 func (s *Stream) checkTable(ctx context.Context) error {
 	out, err := s.clients.Table.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(s.opts.Table)})
 	switch {

@@ -15,8 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/internal/server"
 )
 
-// backupLife is the lifetime of a backup of Env.Backup, on the environment's clock: the
-// maximum of the service.
+// backupLife is the longest lifetime of a backup in the service. Env.Backup requests a minute less.
 const backupLife = 90 * 24 * time.Hour
 
 // WithBackupBytes limits the total size of the keys and values in all backups. A backup that would
@@ -24,8 +23,8 @@ const backupLife = 90 * 24 * time.Hour
 func WithBackupBytes(n int64) Option { return func(c *server.Config) { c.Lab.Store.BackupBytes = n } }
 
 // Backup backs up a table of the environment's instance in its current state, stores the backup in
-// the instance's first cluster, and returns its resource name. The backup expires after 90 days on
-// the environment's clock.
+// the instance's first cluster, and returns its resource name. The backup expires a minute before 90
+// days have passed on the environment's clock.
 func (e *Env) Backup(tb testing.TB, table string) (backup string) {
 	tb.Helper()
 	ctx := lab.Probe(tb.Context())

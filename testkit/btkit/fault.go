@@ -50,8 +50,8 @@ func WithProbability(p float64) FaultOption { return func(s *fault.Spec) { s.Pro
 func Applied() FaultOption { return func(s *fault.Spec) { s.Applied = true } }
 
 // Fail makes calls of an RPC fail with err, usually a gRPC status, before they take effect. method
-// is the name of the RPC, such as "MutateRow". If two services have the RPC, include the service,
-// as in "BigtableTableAdmin/GetIamPolicy", or "*" for all.
+// is the name of the RPC, such as "MutateRow", or "*" for all RPCs. If two services have the RPC,
+// include the service, as in "BigtableTableAdmin/GetIamPolicy".
 //
 // Official clients retry some codes, such as Unavailable, until their context ends. Limit such a
 // fault with [Times], or remove it.

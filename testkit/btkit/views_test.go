@@ -70,7 +70,7 @@ func TestViewLag(t *testing.T) {
 	}
 }
 
-// Whoever may read a view needs no access to its table.
+// A principal that may read a view needs no access to its table.
 func TestWithIAM_MaterializedView(t *testing.T) {
 	t.Parallel()
 	env := btkit.Start(t, btkit.WithIAM())

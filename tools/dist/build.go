@@ -38,7 +38,7 @@ func parsePlatform(text string) (platform, error) {
 // programs are the packages of the programs, below cmd.
 var programs = []string{"tabletop", "cbtemulator"}
 
-// release is what all parts share.
+// release holds the data that all parts share.
 type release struct {
 	options
 	source
@@ -72,7 +72,7 @@ func goBuild(ctx context.Context, folder string, p platform, args ...string) err
 	return nil
 }
 
-// compile builds the programs for all platforms.
+// compile builds the programs for all platforms, and for this one, whose program prints the manual.
 func compile(ctx context.Context, o options, work string) (*release, error) {
 	src, err := clone(ctx, o, filepath.Join(work, "source"))
 	if err != nil {
@@ -108,7 +108,7 @@ func compile(ctx context.Context, o options, work string) (*release, error) {
 	return r, err
 }
 
-// compile builds the programs for a platform into a folder.
+// compile builds the programs for a platform into a folder, and sets r.version.
 func (r *release) compile(ctx context.Context, p platform, folder string) (build, error) {
 	_, _ = fmt.Fprintf(r.log, "building %v\n", p)
 	args := append(slices.Clone(r.goFlags), "-buildvcs=true", "-o", folder+string(filepath.Separator))

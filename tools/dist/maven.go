@@ -80,8 +80,8 @@ func writeMaven(ctx context.Context, r *release) error {
 	return r.writeToRepository(text.Bytes(), ".pom")
 }
 
-// compileJava returns the classes of the client, and its sources. In this package other packages
-// can import them.
+// compileJava returns the classes of the client, and its sources. It adds a package to them, since no
+// package can import classes without one.
 func (r *release) compileJava(ctx context.Context) (classes, sources []file, err error) {
 	work, err := os.MkdirTemp("", "tabletop-java-")
 	if err != nil {

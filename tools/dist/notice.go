@@ -54,7 +54,8 @@ func newLicenses(ctx context.Context, folder string) (*licenses, error) {
 	return l, nil
 }
 
-// notice returns the terms of all modules.
+// notice returns the terms of the modules and of the console's scripts. A module without a file of terms
+// is an error.
 func (l *licenses) notice(modules []module) ([]byte, error) {
 	out := bytes.NewBufferString("Tabletop contains software of others, under these terms.\n")
 	for _, m := range modules {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// Files of the packages that the clients do not have.
+// Files that the packages have in addition to those of the clients.
 var (
 	//go:embed packages/npm.md
 	npmReadme []byte

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Path returns the executable of tabletop. It is in the cache of the go command, which links
-// it only after a change, for all tests that start it.
+// Path builds tabletop and returns the path of the executable. That is in the cache of the go
+// command, which links it only after a change, for all tests that start it.
 func Path(ctx context.Context) (string, error) {
 	dir, err := command(ctx, "list", "-m", "-f", "{{.Dir}}", "github.com/tabletop-emu/tabletop")
 	if err != nil {

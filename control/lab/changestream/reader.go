@@ -68,7 +68,8 @@ type gathering struct {
 	last        time.Time // later records are not needed
 }
 
-// take adds a record, unless it is not needed.
+// take adds a record, unless it is not needed. It returns false if the later records of the partition
+// are not needed either.
 func (g *gathering) take(rec *Record) bool {
 	if rec.CommitTime.After(g.last) {
 		return false
@@ -85,7 +86,8 @@ func (g *gathering) take(rec *Record) bool {
 	return true
 }
 
-// cut sorts the records, and keeps the first of them: at least those of one commit time.
+// cut sorts the records and drops those beyond the limits, except that it keeps all records of the first
+// commit time. After a drop, g.last is the last kept commit time.
 func (g *gathering) cut() {
 	slices.SortFunc(g.records, func(a, b Record) int { return a.CommitTime.Compare(b.CommitTime) })
 	g.size = 0

@@ -41,7 +41,7 @@ var (
 )
 
 // New returns the endpoint of a lab and attaches it; Open starts it. The lab sets the options
-// Conn, Project, Instance and Now, and the Logger by default.
+// Conn, Project, Instance and Now, and if they are unset also Logger and Slot.
 func New(l *lab.Lab, o facade.Options) *Endpoint {
 	e := &Endpoint{lab: l, opts: o, given: o.Mappings, faults: fault.NewSet(l.Options().Seed)}
 	l.Attach(e)
@@ -249,7 +249,7 @@ func (e *Endpoint) ReapExpired(ctx context.Context) (items int, err error) {
 	return e.server.ReapExpired(lab.Probe(ctx))
 }
 
-// Close stops the server if it is running.
+// Close stops the server, and the servers of snapshots, if they are running.
 func (e *Endpoint) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -52,8 +52,8 @@ type requestContent struct {
 // maxRequestBytes is the server's limit for a compressed body.
 const maxRequestBytes = 16 << 20
 
-// readRequest reads a request. ok is false for anything else; req.sent then has the bytes read
-// so far.
+// readRequest reads the request of an operation. ok is false for a request that it cannot read;
+// req.sent then has the bytes read so far.
 func readRequest(r *http.Request) (req dynamoDBRequest, ok bool, err error) {
 	_, operation, found := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	if !found || r.Method != http.MethodPost || r.Body == nil {
@@ -71,7 +71,7 @@ func readRequest(r *http.Request) (req dynamoDBRequest, ok bool, err error) {
 	return req, json.Unmarshal(req.body, &req.content) == nil, nil
 }
 
-// again returns a request with its original body, after it was read.
+// again returns a copy of r, whose body was read, with sent as its body.
 func again(r *http.Request, sent []byte) *http.Request {
 	r = r.Clone(r.Context())
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
@@ -268,8 +268,8 @@ func replaceMember(object []byte, name string, value any) ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// faulty returns the faults' answer to a request. The answer is nil if no fault affects it:
-// the server must then answer next.
+// faulty returns the faults' answer to a request. If no fault answers it, resp is nil, and the server
+// must answer the request next.
 func (e *Endpoint) faulty(r *http.Request) (resp *http.Response, next *http.Request, err error) {
 	if len(e.faults.All()) == 0 {
 		return nil, r, nil
@@ -410,7 +410,7 @@ func (e *Endpoint) tableARN(name string) string {
 	return "arn:aws:dynamodb:" + cmp.Or(o.Region, facade.DefaultRegion) + ":" + cmp.Or(o.AccountID, facade.DefaultAccountID) + ":table/" + name
 }
 
-// servePart answers a batch without some of its entries.
+// servePart answers the remaining entries of a batch, and returns the entries of left as unprocessed.
 func (e *Endpoint) servePart(r *http.Request, req *dynamoDBRequest, left map[string]json.RawMessage) (*http.Response, error) {
 	body, err := e.run(r, req, req.operation, req.body)
 	if err != nil {
@@ -490,7 +490,7 @@ func (e *Endpoint) readOld(as *engine.Snapshot, r *http.Request, req *dynamoDBRe
 	return resp, err
 }
 
-// pastOf returns the server of a snapshot; it ends with the endpoint.
+// pastOf returns the server of a snapshot, and starts it on first use. It ends with the endpoint.
 func (e *Endpoint) pastOf(as *engine.Snapshot) (*past, error) {
 	e.pastMu.Lock()
 	defer e.pastMu.Unlock()

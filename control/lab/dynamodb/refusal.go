@@ -19,7 +19,7 @@ import (
 // returnsOld is the value of ReturnValuesOnConditionCheckFailure that asks for the item.
 const returnsOld = "ALL_OLD"
 
-// refusal returns the error that the fault of s gives to a request.
+// refusal returns the error with which a fault of spec s answers a request.
 func (e *Endpoint) refusal(s *spec, r *http.Request, req *dynamoDBRequest) *awserr.Error {
 	f := failures[FailureName(s.Failure.Code)]
 	if elements := req.transactElements(); elements > 0 && cancellations[f.code] != "" {
@@ -62,8 +62,8 @@ func (e *Endpoint) textFor(f failure, req *dynamoDBRequest) string {
 	return strings.ReplaceAll(f.text, "%s", subject)
 }
 
-// canceled returns the error of a transaction: the fault's reasons, or the same reason for each
-// element that matches the fault.
+// canceled returns the error of a transaction with the fault's reasons. Without any, each element that
+// matches the fault has the reason code.
 func (e *Endpoint) canceled(s *spec, code string, elements int, r *http.Request, req *dynamoDBRequest) *awserr.Error {
 	codes := s.Failure.Reasons
 	if codes == nil {
@@ -132,8 +132,8 @@ func (e *Endpoint) stored(r *http.Request, req *dynamoDBRequest, table string, k
 	return found
 }
 
-// ask reads for the sender of a request, without faults, and reports whether the server
-// answered.
+// ask runs a reading operation for the sender of req, without faults, and decodes the answer into out.
+// It reports whether that succeeded.
 func (e *Endpoint) ask(r *http.Request, req *dynamoDBRequest, operation string, in map[string]any, out any) bool {
 	request, err := json.Marshal(in)
 	if err != nil {

@@ -10,6 +10,7 @@
 //     changes, and long-running operations.
 //   - instance.go, cluster.go, app_profile.go, table.go and so on: the RPCs, by resource.
 //   - routes.go, partitions.go: the routes of requests, and the partitions of change streams.
+//   - hot_tablets.go: ListHotTablets, which package load computes.
 //   - due.go: scheduled work, such as deleting expired backups.
 //   - gc_rule.go, value_type.go, settings.go: conversion of tables and families between
 //     the API and the engine.

@@ -33,7 +33,7 @@ import (
 // at which it reaches it; see package pending. The state before is computed
 // from the record and the clock.
 
-// maxOperations is the number of operations kept.
+// maxOperations is the maximum number of operations that are kept.
 const maxOperations = 10_000
 
 // start records an operation on an instance as part of a change, and returns

@@ -18,7 +18,7 @@ type Routes struct {
 	views     sync.Map         // *view.View by name
 }
 
-// Route holds the app profiles and clusters that route requests to an instance.
+// Route holds the app profiles and clusters of an instance.
 type Route struct {
 	Profiles map[string]*btapb.AppProfile // by id
 	Clusters []*instancedef.StoredCluster // sorted by name

@@ -102,7 +102,7 @@ func (a *avro) member(s map[string]any, field, of, namespace string) error {
 	return err
 }
 
-// named checks the definition of a named type, and returns its full name.
+// named checks the definition of a named type, records it as defined, and returns its full name.
 func (a *avro) named(kind string, s map[string]any, namespace string) (string, error) {
 	name, _ := s["name"].(string)
 	if given, ok := s["namespace"]; ok && !strings.Contains(name, ".") {

@@ -321,8 +321,8 @@ type decoder struct {
 	instructions int
 }
 
-// decode is the registry of filters. It names every member of the oneof
-// RowFilter.filter once.
+// decode compiles a filter. Its switch names every member of the oneof
+// RowFilter.filter, so a new kind of filter is added here.
 func (d *decoder) decode(f *btpb.RowFilter, at place) (node, error) {
 	if d.filters++; d.filters > hardMaxFilters {
 		return nil, fmt.Errorf("the filter has more than %d members", hardMaxFilters)

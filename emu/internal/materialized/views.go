@@ -362,7 +362,7 @@ func (v *Views) CatchUp(ctx context.Context, name string) error { return v.catch
 // Refresh makes all views reflect all changes.
 func (v *Views) Refresh(ctx context.Context) error { return v.each(ctx, 0) }
 
-// CatchUpAll is CatchUp for all views.
+// CatchUpAll makes all views reflect the changes that their lag allows.
 func (v *Views) CatchUpAll(ctx context.Context) error { return v.each(ctx, v.o.Lag) }
 
 func (v *Views) each(ctx context.Context, lag time.Duration) error {

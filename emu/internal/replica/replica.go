@@ -583,7 +583,7 @@ func (l *link) clearAt(micros int64) (int64, bool) {
 	return wholeMillis(micros) + 1000 + most.Microseconds(), l.shut == nil
 }
 
-// keep is the part of View.Keep for one link.
+// keep returns how long View.Keep must keep the records for this link.
 func (l *link) keep(now int64) time.Duration {
 	if l.shut != nil {
 		return keepShut

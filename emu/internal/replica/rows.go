@@ -566,8 +566,8 @@ func (x *table) recorded(t *engine.Table, rows map[string]*row, first uint64) (r
 	return records, in.Err()
 }
 
-// Due implements due.Work. The work frees the space of rows whose records are all visible
-// everywhere.
+// Due implements due.Work. The work forgets the pending rows whose records are visible in every
+// cluster, and removes their stored images.
 func (r *Rows) Due() ([]due.Item, error) {
 	var items []due.Item
 	r.o.Control.tidy()

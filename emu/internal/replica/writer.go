@@ -221,8 +221,8 @@ func live(cs cells, t *engine.Table, now time.Time, eagerGC bool) cells {
 }
 
 // Collected applies a garbage collection of the store, at the given time, to the rows that Rows
-// keeps, separately for what each cluster sees. Call it after each collection. A cluster still
-// receives the records of other clusters that it does not yet see.
+// keeps, separately for the cells that each cluster sees. Call it after each collection. A cluster
+// still receives the records of other clusters that it does not yet see.
 func (r *Rows) Collected(now time.Time) error {
 	for _, x := range r.known() {
 		x.mu.Lock()

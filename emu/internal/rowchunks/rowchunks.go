@@ -160,7 +160,7 @@ func (w *Writer) Commit() (cells int64, err error) {
 	return w.cells, err
 }
 
-// keepsWhole returns the result of WholeRows.
+// keepsWhole returns the result of WholeRows, which it calls once.
 func (w *Writer) keepsWhole() bool {
 	if w.WholeRows != nil {
 		w.whole, w.WholeRows = w.WholeRows(), nil

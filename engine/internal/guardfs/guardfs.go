@@ -28,7 +28,7 @@ type Store struct {
 	Failed func() error
 	// Fail makes the store fail with an error.
 	Fail func(error)
-	// Closing is closed once no call waits for the store.
+	// Closing is closed when the store begins to close.
 	Closing <-chan struct{}
 	// Apart is a directory in which errors do not make the store fail. The callers that write its
 	// files return the errors.

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -189,7 +190,7 @@ func objects(bucket *os.Root, prefix string) func(yield func(string, error) bool
 			return nil
 		})
 		if err != nil {
-			yield("", fmt.Errorf("listing the objects of a bucket: %w", err))
+			yield("", fmt.Errorf("listing the objects of bucket %s: %w", filepath.Base(bucket.Name()), err))
 		}
 	}
 }

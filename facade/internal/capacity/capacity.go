@@ -152,7 +152,7 @@ type tableTally struct {
 	table *tabledef.Table
 }
 
-// Of returns the tally of the table called name. named is the name or ARN with which the request
+// Of returns the tally of the table called name, which the first call creates. named is the name or ARN with which the request
 // first refers to the table. Reports are sorted by name, and show named.
 func (c *Tallies) Of(name, named string, t *tabledef.Table) *Tally {
 	of := c.tables[name]

@@ -144,7 +144,8 @@ func (s *Sequencer) Floor(ctx context.Context) (uint64, error) {
 	return floor, nil
 }
 
-// floors returns the lowest floor; limited reports whether it is another process's floor.
+// floors returns the lowest floor, but never less than an earlier result. limited reports whether it is
+// another process's floor.
 func (s *Sequencer) floors() (floor uint64, limited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,7 +253,7 @@ func (s *Sequencer) renew(ctx context.Context, above uint64) error {
 	return nil
 }
 
-// look lists the registrations of the others.
+// look reads the registrations of the others, and records them.
 func (s *Sequencer) look(ctx context.Context) error {
 	if err := s.take(ctx); err != nil {
 		return err

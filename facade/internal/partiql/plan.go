@@ -171,7 +171,7 @@ func keyTerm(n *node) (name, operator string, values []attr.Value, ok bool) {
 	return args[0].text, operator, values, true
 }
 
-// branchOf returns the branch of one alternative.
+// branchOf returns the branch of n, one of the alternatives that OR separates in a WHERE.
 func branchOf(n *node, key Key) (branch, error) {
 	var br branch
 	twice := false

@@ -306,8 +306,7 @@ func (p LegacyParameters) KeyConditions(conditions map[string]Condition) (*expr.
 	return expr.KeyConditionOf(terms...), nil
 }
 
-// Update converts AttributeUpdates to an update. It returns nil if AttributeUpdates is
-// not given.
+// Update converts AttributeUpdates to an update. It returns nil if updates is empty.
 func (p LegacyParameters) Update(updates map[string]AttributeValueUpdate) (*expr.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil

@@ -37,8 +37,8 @@ type Counts struct {
 	Indexes map[string]Count `json:"indexes,omitempty"`
 }
 
-// Table holds what a process knows about the size of a table. It survives changes to the
-// table's definition.
+// Table holds a process's knowledge of the size of a table. It survives changes to the table's
+// definition.
 type Table struct {
 	// written grows with every finished write of this process, and with some that wrote
 	// nothing.

@@ -165,7 +165,7 @@ func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, err
 // definition must not enter the cache, because later writes would use it.
 var errOvertaken = errors.New("the definition changed while it was being read")
 
-// read is one attempt of refresh. Errors: errOvertaken, and those of refresh.
+// read makes one attempt of refresh. Errors: errOvertaken, and those of refresh.
 func (cat *catalog) read(ctx context.Context, name string) (*cachedTable, error) {
 	fetched := cat.o.Now()
 	cat.mu.RLock()

@@ -41,7 +41,7 @@ type writtenNote struct {
 	loaded   bool         // the last look found a load; guarded by mu
 }
 
-// FollowedError rejects a write to a table that follows a live table in a migration.
+// FollowedError rejects a write to a table that a migration from a live table fills.
 type FollowedError struct {
 	Table string // name of the DynamoDB table
 	Since time.Time
@@ -123,9 +123,9 @@ func (in *instance) look(ctx context.Context, l *tableLayout) error {
 	return nil
 }
 
-// writable returns a *FollowedError if the last look at the table found that it follows a live
-// table, and it still does. For any other table it makes no call: noteWrite looks before the
-// first write.
+// writable returns a *FollowedError if the last look at the table of l found that a migration
+// follows a live table into it, and the migration still does. For any other table it makes no
+// call: noteWrite looks before the first write.
 func (in *instance) writable(ctx context.Context, l *tableLayout) error {
 	n := l.written
 	if n == nil || !n.followed.Load() {
@@ -134,8 +134,8 @@ func (in *instance) writable(ctx context.Context, l *tableLayout) error {
 	return in.unfollowed(ctx, l)
 }
 
-// unfollowed returns a *FollowedError if the table follows a live table. Unlike writable, it
-// always looks, unless this process has noted a write.
+// unfollowed returns a *FollowedError if a migration follows a live table into the table of l.
+// Unlike writable, it always looks, unless this process has noted a write.
 func (in *instance) unfollowed(ctx context.Context, l *tableLayout) error {
 	n := l.written
 	if n == nil || n.noted.Load() {

@@ -59,7 +59,7 @@ func PlacedTables(ctx context.Context, o Options) iter.Seq2[Placed, error] {
 }
 
 // placed decodes the table definition in a catalog row, and returns the Bigtable tables that
-// PlacedTables yields for it. A table with a mapping has only its log there.
+// PlacedTables yields for it: of a mapped table, only the log.
 func (cat *catalog) placed(row btclient.Row) (all []Placed, err error) {
 	def, err := tabledef.Decode(row.Cells[0].Value)
 	if err != nil {

@@ -35,7 +35,8 @@ const maxOverdue = 5 * 365 * 24 * time.Hour
 //
 // It finds items by their due times, without scanning a table, and checks an item again before
 // deleting it. An item that a transaction holds stays until the next call. In a table that
-// follows another one all items stay: the migration applies the deletions of the source.
+// a migration from a live table fills, all items stay: the migration applies the deletions of the
+// source.
 func (rp *reaper) Tidy(ctx context.Context) (deleted int, err error) {
 	if err := rp.tx.recoverTransactions(ctx, false); err != nil {
 		return 0, fmt.Errorf("ending transactions: %w", err)
@@ -71,7 +72,7 @@ func (rp *reaper) reapExpired(ctx context.Context) (deleted int, err error) {
 }
 
 // eachExpiring calls fn for each table with a time to live. It skips tables that are being
-// deleted, that follow another one, or whose mapping is missing.
+// deleted, tables that a migration from a live table fills, and tables whose mapping is missing.
 func (rp *reaper) eachExpiring(ctx context.Context, fn func(*cachedTable) error) error {
 	names, _, err := rp.cat.ListTables(ctx, "", maxCatalogTables)
 	if err != nil {

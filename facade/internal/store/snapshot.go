@@ -36,8 +36,8 @@ type ItemRead struct {
 // a transaction while the others are read again. Unlike a transaction that writes, this one
 // yields to any writer.
 //
-// Items of a table that follows another one cannot be held. Only the migration writes them, one
-// at a time, so several absent items need no more passes than one.
+// Items of a table that a migration from a live table fills cannot be held. Only the migration
+// writes them, one at a time, so several absent items need no more passes than one.
 func (ta *transactor) Snapshot(ctx context.Context, reads []*ItemRead) (bool, error) {
 	for _, r := range reads {
 		c, err := ta.cat.current(ctx, r.Table)
@@ -87,14 +87,15 @@ func (ta *transactor) Snapshot(ctx context.Context, reads []*ItemRead) (bool, er
 	return false, nil
 }
 
-// followed reports whether the table of the item was last seen to follow another one.
+// followed reports whether the last look at the item's table found that a migration from a live
+// table fills it.
 func (r *ItemRead) followed() bool {
 	n := r.slot.l.written
 	return n != nil && n.followed.Load()
 }
 
-// readAgain reads items, and reports whether all are unchanged since the last call. It sets Err
-// of each item that has changed or that a transaction holds.
+// readAgain reads items again, and reports whether all are unchanged since their last read. It sets
+// Err of each item that has changed or that a transaction holds.
 func (ta *transactor) readAgain(ctx context.Context, reads []*ItemRead) (same bool, err error) {
 	slots := make([]*slot, len(reads))
 	for i, r := range reads {

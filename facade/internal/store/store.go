@@ -48,7 +48,7 @@ var (
 	ErrViewFilling = errors.New("the index cannot be read yet")
 	// errIndexesBehind means that the item is written, but its index entries are not. The
 	// next read of an index of the table, or write of the item, writes them.
-	errIndexesBehind = errors.New("the item is written, but its indexes are not yet")
+	errIndexesBehind = errors.New("the item was written, but its index entries were not yet")
 	// ErrIntent means that a pending transaction holds the item.
 	ErrIntent = errors.New("item is held by a transaction")
 )

@@ -153,7 +153,7 @@ type itemWrite struct {
 	expired bool   // the time to live of the item has ended
 }
 
-// Writable returns a *FollowedError if the store knows that the table follows a live table.
+// Writable returns a *FollowedError if the store knows that a migration follows a live table into t.
 // Each write checks this too; Writable lets a request fail before its first write.
 func (wr *writer) Writable(ctx context.Context, t *tabledef.Table) error {
 	c, err := wr.cat.current(ctx, t)

@@ -219,7 +219,8 @@ func (l *Limiter) whole(key bucketKey, t *tabledef.Table, ix *tabledef.Index, no
 	return b, limit
 }
 
-// bucket returns the filled bucket of a key.
+// bucket returns the bucket of a key, filled up to now. If the key has no bucket, it creates one, and
+// forgets others if there are too many.
 func (l *Limiter) bucket(key bucketKey, since, now time.Time, rate int64, burst time.Duration) *bucket {
 	rate = min(rate, maxRate)
 	b := l.known[key]

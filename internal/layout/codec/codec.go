@@ -236,7 +236,7 @@ func messageCodec(d protoreflect.MessageDescriptor) *Codec {
 	}
 }
 
-// appendText appends a scalar in readable form: true and false, base64.
+// appendText appends the text of a scalar: true or false for a BOOL, and base64 for a B.
 func appendText(dst []byte, v attr.Value) []byte {
 	switch {
 	case v.Type == attr.BOOL:

@@ -50,7 +50,7 @@ func findMessage(descriptors map[string][]byte, file, name string) (protoreflect
 // repeated fields L (or the set type of the schema), maps M. Wrappers of one scalar, such as
 // google.protobuf.StringValue, represent that scalar, as in the JSON of protobufs.
 
-// wrapped returns the field of a wrapper of a scalar, nil for other messages.
+// wrapped returns the only field of a wrapper message, such as StringValue, or nil for other messages.
 func wrapped(d protoreflect.MessageDescriptor) protoreflect.FieldDescriptor {
 	if d.Fields().Len() != 1 || d.ParentFile().Path() != "google/protobuf/wrappers.proto" {
 		return nil

@@ -214,7 +214,7 @@ type gcFile struct {
 	MaxAge   time.Duration `yaml:"maxAge"`
 }
 
-// readFamilies preserves their order.
+// readFamilies reads column families, in the order of the file.
 func readFamilies(v strictyaml.Value, families *[]cells.Family) error {
 	entries, err := v.Entries()
 	for _, e := range entries {

@@ -45,6 +45,7 @@ type Template struct {
 // ParseTemplate parses src. resolve returns the meaning of a reference.
 func ParseTemplate(src string, resolve func(name, enc string) (slot int, e *Encoder, err error)) (*Template, error) {
 	t := &Template{Src: src}
+	last := "" // the name in the previous braces
 	for rest := src; rest != ""; {
 		i := strings.IndexAny(rest, "{}")
 		if i < 0 {
@@ -67,10 +68,10 @@ func ParseTemplate(src string, resolve func(name, enc string) (slot int, e *Enco
 			return nil, fmt.Errorf("template %q: %w", src, err)
 		}
 		if n := len(t.Parts); n > 0 && t.Parts[n-1].Lit == nil && t.Parts[n-1].Enc.Width == 0 {
-			return nil, fmt.Errorf("template %q: nothing separates {%s} from the text before it; expected a literal between them", src, name)
+			return nil, fmt.Errorf("template %q: nothing separates {%s} from {%s}, which has no fixed width; expected a literal between them", src, name, last)
 		}
 		t.Parts = append(t.Parts, Part{Slot: slot, Enc: e})
-		rest = rest[end+1:]
+		last, rest = name, rest[end+1:]
 	}
 	return t, nil
 }

@@ -39,7 +39,7 @@ func LoopApart(b Benchmark, fn, apart func(i int)) {
 }
 
 // Ratio runs fn and base alternately, so that other work on the machine affects both. It reports the CPU time of
-// fn by that of base as x-base.
+// fn, divided by that of base, as x-base.
 func Ratio(b Benchmark, fn, base func(i int)) {
 	n, of, to := 0, time.Duration(0), time.Duration(0)
 	for ; b.Loop(); n++ {

@@ -62,7 +62,7 @@ func (c *Crashing) Take() []Crash {
 	return taken
 }
 
-// step runs one step.
+// step runs do as one step, and counts it before and after.
 func (c *Crashing) step(do func() error) error {
 	c.mu.Lock()
 	c.begun++

@@ -410,7 +410,8 @@ func (d *DB) apply(t *table, row string, m engine.Mutation) error {
 	return nil
 }
 
-// accumulate returns old with the input of m. stored reports whether there is an old state.
+// accumulate returns the state of an aggregate after adding the input of m to old. stored reports
+// whether an old state exists.
 func accumulate(a engine.Aggregate, old string, stored bool, m engine.Mutation) (string, error) {
 	if a == engine.AggregateHLL {
 		return accumulateSketch(old, stored, m)

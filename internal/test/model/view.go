@@ -84,7 +84,7 @@ func (d *DB) UpdateView(name, id string, v View) error {
 	return d.setView(d.tables[name], id, was, v)
 }
 
-// setView rejects families that the table does not have, unless the view had them.
+// setView stores v in place of was. It rejects families that t does not have, unless was had them.
 func (d *DB) setView(t *table, id string, was, v View) error {
 	for family := range v.Families {
 		if _, err := t.family(family); err != nil {

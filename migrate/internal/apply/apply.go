@@ -56,7 +56,7 @@ func (c Change) Size() int {
 	return n
 }
 
-// Stats counts what Apply did.
+// Stats counts the changes, cells and reads of Apply.
 type Stats struct {
 	Applied, Already            int64 // changes; Already: the stored position was the same or later
 	CellsDeleted, CellsWritten  int64
@@ -196,7 +196,7 @@ func (w *Writer) was() *layout.Mapping {
 	return w.Was
 }
 
-// target is the table of the items.
+// target returns the name of the Bigtable table that holds the items.
 func (w *Writer) target() string { return w.Mapping.TargetTable() }
 
 // index returns the index whose entries are in a table; nil if the mapping has no such index.

@@ -111,8 +111,8 @@ func (item *changed) left(row layout.Row, table string, err error) {
 
 // Why the mapping reads no item from a row.
 var (
-	errEntryOfNone = errors.New("it is an index entry, but of no item in the table")
-	errCellsOfNone = errors.New("it has cells in columns of several rules, but no item for them")
+	errEntryOfNone = errors.New("it is an index entry of an item that the table does not have")
+	errCellsOfNone = errors.New("it has cells in columns that several rules share, but no rule reads an item from them")
 )
 
 // planRows plans the writes of rows that are read first. Of a shared row it reads the cells of the changed

@@ -111,7 +111,7 @@ func ParseStamp(value []byte) (Stamp, error) {
 	return s, nil
 }
 
-// stampIn returns the value of a position cell in a row; nil without one.
+// stampIn returns the value of the position cell with the given qualifier in a row, or nil.
 func stampIn(row layout.Row, qualifier []byte) []byte {
 	for _, c := range row.Cells {
 		if c.Family == lens.FamilyPosition && bytes.Equal(c.Qualifier, qualifier) {

@@ -25,7 +25,7 @@ const maxMutations = 20_000
 // maxRequestBytes bounds the size of a request.
 const maxRequestBytes = 4 << 20
 
-// maxCalls is the number of requests at once, since a request waits for the network.
+// maxCalls is the maximum number of concurrent requests, each of which waits for the network.
 const maxCalls = 64
 
 // send writes a plan. It returns the items whose rows another process changed after they were read.
@@ -130,7 +130,7 @@ func (w *Writer) mutate(ctx context.Context, table string, writes []write, refus
 	return nil
 }
 
-// refusal is the error of a row that Bigtable refuses.
+// refusal returns the error for a row that Bigtable refuses.
 func (w *Writer) refusal(table string, row []byte, err error) error {
 	return source.Damaged(source.WriteRefused, source.Position{}, err, "Bigtable refuses row %q of table %s", row, table)
 }
@@ -145,7 +145,7 @@ func permanent(err error) bool {
 	return false
 }
 
-// sendGuarded tests and writes each row in one request. Writes of different rows go at once.
+// sendGuarded tests and writes each row in one request. Different rows are written in parallel.
 func (w *Writer) sendGuarded(ctx context.Context, p *plan, stats *Stats) (again []*changed, err error) {
 	type steps struct {
 		base           *write

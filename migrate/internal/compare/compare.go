@@ -222,7 +222,8 @@ func missingTable(ctx context.Context, b *table.Bigtable, j *table.Job, notFound
 	return f, nil
 }
 
-// Index compares the table of index i of the job.
+// Index compares the table of index i of the job, and reports the differences to r. It returns what
+// it read, as a detail of the check.
 func Index(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Job, i int) (string, error) {
 	x := j.Indexes[i]
 	h, err := scan(ctx, b, j, x.TargetTable(), nil, table.Retention{})

@@ -40,7 +40,7 @@ type differ struct {
 	spans  []layout.Span                     // to compare; nil: the whole table
 
 	retention table.Retention  // of the mapping's families
-	aged      map[string]int64 // missing cells, by their family with a maxAge
+	aged      map[string]int64 // number of missing cells per family that has a maxAge
 }
 
 // expectedRow is the content that the source puts in one row.

@@ -29,8 +29,8 @@ func goldenAt(t golden.Table, key []byte) report.Failure {
 	return f
 }
 
-// GoldenRows compares tables with a golden file as text. The jobs of the run determine
-// which items the rows belong to.
+// GoldenRows compares tables with a golden file as text, and reports the differences. The jobs of
+// the run determine which items the rows belong to.
 func GoldenRows(ctx context.Context, r *table.Run, tables []golden.Table) (string, error) {
 	rows := 0
 	for i, t := range tables {
@@ -186,7 +186,8 @@ func FidelityGolden(jobs []*table.Job) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// Goldens compares the tables, schema and fidelity with the golden files of a fixture.
+// Goldens compares the tables, schema and fidelity with the golden files of a fixture, and reports
+// the differences.
 func Goldens(ctx context.Context, r *table.Run, f *table.Fixture) error {
 	if err := compareLock(r, f, r.Jobs[0]); err != nil {
 		return err

@@ -204,7 +204,8 @@ func finishTable(ctx context.Context, r *table.Run, j *table.Job, differing map[
 	return compareSchema(ctx, r, j, false)
 }
 
-// compareIn compares spans of the items' table.
+// compareIn compares spans of the items' table, and reports the differences. If it finds none, it
+// reports that the table has changed.
 func compareIn(ctx context.Context, r *table.Run, j *table.Job, spans []layout.Span) error {
 	before := r.Report.AllDifferences()
 	d := differ{
@@ -230,7 +231,7 @@ func compareIn(ctx context.Context, r *table.Run, j *table.Job, spans []layout.S
 	return err
 }
 
-// compareIndexIn compares spans of the table of an index.
+// compareIndexIn compares spans of the table of an index, and reports the differences.
 func compareIndexIn(ctx context.Context, r *table.Run, j *table.Job, index int, spans []layout.Span) error {
 	x := j.Indexes[index]
 	there, err := r.B.HasTable(ctx, x.TargetTable())

@@ -35,7 +35,7 @@ func ByItem(m *layout.Mapping) grouping {
 	}
 }
 
-// byCell is the grouping for callers that need no items.
+// byCell groups the cells of a row one by one, for callers that need no items.
 func byCell([]byte) func(layout.Cell) string {
 	return func(c layout.Cell) string {
 		return fmt.Sprintf("%s:%d:%s", c.Family, c.Timestamp, c.Qualifier)

@@ -113,7 +113,7 @@ func (w *requestDrawer) value(name string) ddbmodel.Value {
 	return oneOf(w, w.all...)
 }
 
-// ofType draws a value of one of some types, or otherwise if none exists.
+// ofType draws a value that has one of the types kinds. It returns otherwise if no value has.
 func (w *requestDrawer) ofType(otherwise ddbmodel.Value, kinds ...string) ddbmodel.Value {
 	fit := slices.DeleteFunc(slices.Clone(w.all), func(v ddbmodel.Value) bool { return !slices.Contains(kinds, v.Type) })
 	if len(fit) == 0 {

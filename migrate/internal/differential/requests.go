@@ -414,7 +414,8 @@ func (d *trial) compareRows(ctx context.Context, r *report.Report, all fixtures.
 	return nil
 }
 
-// exchange sends a request, and returns the expected and the actual answer as texts.
+// exchange sends a request, and returns the expected and the actual answer as texts, which are equal
+// if the answer is one of the expected errors.
 func exchange(ctx context.Context, d *endpoints.Pair, x fixtures.Exchange) (want, got string, err error) {
 	want = string(x.Answer)
 	if len(x.Errors) > 0 {

@@ -44,7 +44,8 @@ func (r *patternRun) judge(items []attr.Item, err error) (*mismatch, error) {
 }
 
 // compare compares an answer with the listed items, or with the first answer if the pattern
-// lists none; nil means equal. The first answer itself is only counted.
+// lists none; nil means equal. It keeps the first answer itself, and compares only its length
+// with the expected count.
 func (r *patternRun) compare(got []attr.Item) *mismatch {
 	got = slices.DeleteFunc(got, r.J.Failed)
 	if r.known {
@@ -58,8 +59,8 @@ func (r *patternRun) compare(got []attr.Item) *mismatch {
 	return nil
 }
 
-// refusedAnswer is the mismatch of a permanent error: the endpoint works, but returns no items.
-// It is nil for other errors.
+// refusedAnswer returns the mismatch for a permanent error, with which the endpoint refuses a
+// request. It returns nil for other errors.
 func refusedAnswer(err error) *mismatch {
 	var refused *Refusal
 	if errors.As(err, &refused) {
@@ -142,7 +143,7 @@ func (d *Pair) eventually(ctx context.Context, p fixtures.Pattern, ask func() (w
 	}
 }
 
-// otherCount is the mismatch of an answer of another length.
+// otherCount returns the mismatch for an answer that has got items instead of want.
 func otherCount(want, got int) *mismatch {
 	return &mismatch{want: phrase.Counted(int64(want), "item"), got: phrase.Counted(int64(got), "item"), detail: "another number of items"}
 }
@@ -187,8 +188,8 @@ func (d *Pair) differs(p fixtures.Pattern, want, got []attr.Item) *mismatch {
 	return nil
 }
 
-// otherItem is the mismatch of an item that is not the expected one. It names the attribute if
-// only one differs.
+// otherItem returns the mismatch for the item got in place of want. It names the attribute if the
+// two have the same key and differ in one attribute.
 func (d *Pair) otherItem(want, got attr.Item, place string) *mismatch {
 	if d.J.KeyJSON(want) == d.J.KeyJSON(got) {
 		var found []*mismatch

@@ -50,7 +50,8 @@ func (d *Pair) nativeTable(q *fixtures.NativeRead) (of btclient.Read, items func
 	return btclient.Read{Table: cmp.Or(q.Table, d.J.Report.Target)}, d.J.Mapping.Items
 }
 
-// shape checks the number of ranges of the native read.
+// shape sets done.Ranges to the number of keys and ranges of the native read. It reports a failure
+// if the read exceeds the declared number, or reads the whole table without declaring it.
 func (d *Pair) shape(p fixtures.Pattern, done *report.PatternReport) {
 	of, _ := d.nativeTable(p.Bigtable.Read)
 	table := of.Table
@@ -124,8 +125,8 @@ func (d *Pair) native(ctx context.Context, p fixtures.Pattern, done *report.Patt
 	return out, unreadable, nil
 }
 
-// unreadable is the failure of a row that the inverse mapping refuses. Its rule, if set, is the
-// one that failed.
+// unreadable returns the failure for a row that the inverse mapping refuses with err. It names the
+// rule that failed if err does.
 func (d *Pair) unreadable(id string, row layout.Row, err error) report.Failure {
 	f := report.InRow(id, row.Key)
 	f.Kind, f.Want, f.Got, f.Detail = report.RowUnreadable, "items", phrase.Counted(int64(len(row.Cells)), "cell"), phrase.Clip(err.Error())
@@ -187,7 +188,7 @@ func ofValues(v fixtures.NativeValues) []*btpb.RowFilter {
 	return chain
 }
 
-// askOf returns the read of a pattern without its table.
+// askOf returns the read that q describes, without its table.
 func askOf(q *fixtures.NativeRead) (btclient.Read, error) {
 	keys, spans, err := q.Spans()
 	if len(keys)+len(spans) == 0 {

@@ -23,7 +23,7 @@ type patternRun struct {
 	known bool
 }
 
-// run runs one pattern through both endpoints.
+// run runs one pattern through both endpoints, and adds the result to the report.
 func (d *Pair) run(ctx context.Context, p fixtures.Pattern) error {
 	want, err := d.expected(ctx, p)
 	if err != nil {

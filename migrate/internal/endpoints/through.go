@@ -9,7 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
-// NativePatterns runs the native reads of all access patterns that do not write.
+// NativePatterns runs the native reads of all read patterns that have one and expect a list or a
+// count. It reports the other patterns as skipped.
 func NativePatterns(ctx context.Context, r *table.Run, j *table.Job, patterns []fixtures.Pattern) error {
 	d := &Pair{b: r.B, J: j, report: r.Report}
 	for _, p := range patterns {

@@ -61,7 +61,8 @@ type Options struct {
 	Flags, SourceFlags string
 
 	Mode Mode
-	// Since is the time of the stored items. Default: the end of the loaded exports.
+	// Since is a time before the loaded items were read. It must be set if the loaded source
+	// records no time, and unset otherwise.
 	Since   time.Time
 	Overlap time.Duration
 	IdleMax time.Duration
@@ -82,7 +83,7 @@ type Options struct {
 	// Throttle returns the wanted rows a second, or that no change is applied now. It is called once a
 	// second. If it is nil, Table.Pace stays as it is.
 	Throttle func() (rows int, paused bool)
-	// Warn is called with what the user should know, and what does not end the run. It may be nil.
+	// Warn is called with texts for the user about problems that do not end the run. It may be nil.
 	Warn func(text string)
 }
 
@@ -215,7 +216,7 @@ func Hash(m *layout.Mapping) (string, error) {
 	return hex.EncodeToString(sum[:8]), err
 }
 
-// refused is the error of a table that cannot be followed.
+// refused returns the error for a table that cannot be followed.
 func (f *follower) refused(d source.Damage, format string, args ...any) error {
 	return source.Damaged(d, source.Position{}, nil, "Bigtable table %s: %s", f.store.Table, fmt.Sprintf(format, args...))
 }
@@ -253,10 +254,10 @@ func (f *follower) check(ctx context.Context) (since time.Time, err error) {
 	case since.IsZero():
 		since = f.Since
 	case !f.Since.IsZero():
-		return since, f.refused(source.Unsupported, "the loaded exports end at %s, so leave out the time of the load (--since)", since.UTC().Format(time.RFC3339))
+		return since, f.refused(source.Unsupported, "the loaded exports end at %s, so leave out --since", since.UTC().Format(time.RFC3339))
 	}
 	if since.IsZero() {
-		return since, f.refused(source.Unsupported, "the loaded source has no time: say when it was read (--since)")
+		return since, f.refused(source.Unsupported, "the loaded source has no time: pass a time before it was read (--since)")
 	}
 	return since, nil
 }
@@ -449,8 +450,8 @@ func (f *follower) applySome(ctx context.Context, left time.Duration, records []
 	return f.forgive(ctx, changes, refused)
 }
 
-// cellMicros is the time of cells without a time of their own: that of the change in whole
-// milliseconds, unless the mapping sets one.
+// cellMicros returns the time for cells to which the mapping gives no time of their own: the time
+// changed in whole milliseconds, unless the mapping sets one for imports.
 func (f *follower) cellMicros(changed int64) int64 {
 	if micros, ok := f.Mapping.ImportTimeMicros(); ok {
 		return micros

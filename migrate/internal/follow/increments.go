@@ -172,7 +172,7 @@ func (s *increments) apply(ctx context.Context, x *source.Increment, apply func(
 	return nil
 }
 
-// timed returns a change that its time and a tie order.
+// timed returns a change whose position is ordered by at, and by tie among changes of the same time.
 func timed(epoch uint16, at time.Time, tie uint64) apply.Change {
 	c := apply.Change{Time: at.UnixMicro(), Position: apply.Position{Epoch: epoch}}
 	binary.BigEndian.PutUint64(c.Position.Order[:], uint64(c.Time)) //nolint:gosec // times are after 1970

@@ -24,8 +24,8 @@ import (
 )
 
 // awaitLease waits until no other process holds the lease, as after a crash of its owner, and returns
-// what it saw of the lease. It returns a [*ms.HeldError] if the owner renews the lease meanwhile or,
-// if sleep is nil, as soon as any other process holds it.
+// its last sighting of the lease. It returns a [*ms.HeldError] if the owner renews the lease meanwhile
+// or, if sleep is nil, as soon as any other process holds it.
 func awaitLease(ctx context.Context, store statetable.Store, sleep func(context.Context, time.Duration) error, warn func(format string, args ...any)) (*ms.Sighting, error) {
 	seen := &ms.Sighting{}
 	for said := false; ; said = true {
@@ -141,8 +141,8 @@ func (f *follower) mark(ctx context.Context, since time.Time, started bool) erro
 	return errors.Join(err, failed)
 }
 
-// explain returns why a table or a family is missing, if it can: another process has ended the migration, or
-// it was deleted.
+// explain returns why a table or a family is missing: another process has ended the migration, or the table
+// or family was deleted. If it finds no reason, it returns err.
 func (f *follower) explain(ctx context.Context, err error) error {
 	if s, failed := f.store.State(ctx); failed == nil && s.Owner != f.Owner {
 		return f.lostTo(s)
@@ -210,7 +210,8 @@ func (f *follower) watch(ctx context.Context) error {
 	return nil
 }
 
-// tolerates reports whether an error of the target is transient and does not yet last for too long.
+// tolerates reports whether an error of the target is transient, and less than GiveUp has passed since the
+// first such error in a row. Any other error ends the row.
 func (f *follower) tolerates(err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -270,7 +271,8 @@ func (f *follower) renew(ctx context.Context, since time.Time) error {
 	return err
 }
 
-// took notes what the process knows of a state in which it has the lease.
+// took stores the lease, the generation of changed keys and the phase of s, in which this process has
+// the lease.
 func (f *follower) took(s ms.State) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -342,7 +344,7 @@ func (f *follower) leased(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// leasedStore is the store whose calls need the lease.
+// leasedStore returns the store whose calls need the lease.
 func (f *follower) leasedStore() statetable.Store {
 	s := f.store
 	s.B = f.rows
@@ -363,7 +365,7 @@ func (c fence) check() error {
 	return nil
 }
 
-// Invoke makes a call.
+// Invoke makes a call, unless the lease has ended.
 func (c fence) Invoke(ctx context.Context, method string, in, out any, opts ...grpc.CallOption) error {
 	if err := c.check(); err != nil {
 		return err
@@ -371,7 +373,7 @@ func (c fence) Invoke(ctx context.Context, method string, in, out any, opts ...g
 	return c.ClientConnInterface.Invoke(ctx, method, in, out, opts...)
 }
 
-// NewStream begins a call.
+// NewStream begins a call, unless the lease has ended.
 func (c fence) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if err := c.check(); err != nil {
 		return nil, err

@@ -64,7 +64,7 @@ type start struct {
 	tableID    string         // of the source's table; "" if unknown
 }
 
-// epochs is the number of epochs that a source has: a stream may begin some of its own, the last ones
+// epochs is the number of epochs that are reserved for a source: a stream may begin several, the last ones
 // after its last checkpoint.
 const epochs = 256
 

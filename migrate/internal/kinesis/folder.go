@@ -106,7 +106,8 @@ type file struct {
 	newest int64 // of its records, in microseconds
 }
 
-// maxFiles is the number of files that a checkpoint lists one by one.
+// fold keeps the last maxFiles files. A checkpoint lists these, and all from the first file that
+// fold cannot drop.
 const maxFiles = 64
 
 // Folder reads the records of a table. Its methods may be called while Run is running.

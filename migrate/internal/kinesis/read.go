@@ -106,7 +106,7 @@ func (f *Folder) tails(ctx context.Context, apply func(context.Context, []Record
 	return found, nil
 }
 
-// tail returns what follows the last complete line of a file.
+// tail returns the text after the last complete line of a file.
 func (f *Folder) tail(of *file) (text []byte, err error) {
 	in, err := f.fsys.Open(of.Name)
 	if err != nil {

@@ -282,7 +282,7 @@ func (t *writeTable) wanted() map[extsort.Hash]bool {
 	return held
 }
 
-// hashMutation is the hash of the cell that a mutation sets.
+// hashMutation returns the hash of the cell that m sets in row.
 func hashMutation(row []byte, m *btpb.Mutation) extsort.Hash {
 	s := m.GetSetCell()
 	return extsort.HashCell(row, layout.Cell{Family: s.GetFamilyName(), Qualifier: s.GetColumnQualifier(), Timestamp: s.GetTimestampMicros()}, s.GetValue())

@@ -71,7 +71,7 @@ func RangesOf(cuts map[string][][]byte) Ranges {
 	return ranges
 }
 
-// Want adds what an item contributes to a row to the range of that row.
+// Want adds the sums that an item contributes to a row, to the expected sums of the range of that row.
 func (t Ranges) Want(table string, row []byte, what Sums) {
 	ranges := t[table]
 	for i := range ranges {

@@ -120,7 +120,8 @@ func (v *verification) newer(x *suspect, o outcome) outcome {
 	return o
 }
 
-// exported is source for an export.
+// exported sets the item of each suspect to the one in the export or, if only its index entries are
+// suspect, to the one in its Bigtable row.
 func (v *verification) exported(some []*suspect) {
 	for _, x := range some {
 		if x.item = x.exported; len(x.entries) > 0 { // only the entries are suspect

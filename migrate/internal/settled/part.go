@@ -79,7 +79,7 @@ func newHashes(dir string) *extsort.Sorter[hashed] {
 	}
 }
 
-// buckets is the number of sums.
+// buckets is the number of sums, one for each value of the first two bytes of an item's id.
 const buckets = 1 << 16
 
 // bucketOf returns the bucket of a key.

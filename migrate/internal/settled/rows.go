@@ -17,7 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
-// maxCalls is the number of calls at once.
+// maxCalls is the maximum number of concurrent calls.
 const maxCalls = 16
 
 // read reads the rows of suspects, and their positions; only those if whole is false.

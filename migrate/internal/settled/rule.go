@@ -57,14 +57,15 @@ type sides interface {
 	unsettled(*suspect)
 }
 
-// chunk is the number of suspects that are read together, and chunksAtOnce that of such groups at once: while the
+// chunk is the maximum number of suspects that are read together, and chunksAtOnce that of concurrent groups: while the
 // target answers for one, the source answers for another.
 const (
 	chunk        = 100
 	chunksAtOnce = 4
 )
 
-// settle judges suspects in at most the given number of rounds.
+// settle judges the suspects in open in at most the given number of rounds. The others remain
+// unsettled.
 func settle(ctx context.Context, s sides, open []*suspect, rounds int) error {
 	for range rounds {
 		var err error
@@ -78,7 +79,7 @@ func settle(ctx context.Context, s sides, open []*suspect, rounds int) error {
 	return nil
 }
 
-// round returns the suspects that moved.
+// round reads and judges the suspects in open once. It returns those that moved while it read them.
 func round(ctx context.Context, s sides, open []*suspect) (moved []*suspect, err error) {
 	differing, last, err := readBoth(ctx, s, open)
 	if err != nil || len(differing) == 0 {

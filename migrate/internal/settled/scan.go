@@ -181,7 +181,7 @@ func (v *verification) changed(ctx context.Context, from, to uint64) error {
 	return v.settleRest(ctx)
 }
 
-// segment compares the items of a segment of the source.
+// segment compares the items of segment i of the source, and adds their ids to keys.
 func (v *verification) segment(ctx context.Context, i, segments int, keys *extsort.Sorter[seen]) error {
 	return v.pages(ctx, i, segments, func(some []*suspect) error {
 		for _, x := range some {

@@ -145,7 +145,7 @@ func (v *verification) run(ctx context.Context) (string, error) {
 	return v.detail(same), err
 }
 
-// refused is the error of a table that cannot be verified now.
+// refused returns the error for a table that cannot be verified now.
 func (v *verification) refused(format string, args ...any) error {
 	return source.Damaged(source.Unsupported, source.Position{}, nil, "Bigtable table %s: %s", v.store.Table, fmt.Sprintf(format, args...))
 }

@@ -18,8 +18,8 @@ const (
 	maxIdle = 15 * time.Minute / pollEvery
 )
 
-// margin is how far the watermark must be past a time, by its rule: the times of the service's
-// records are approximate.
+// margin returns how far a watermark with the given rule must be past a time, because the times of
+// the service's records are approximate.
 func margin(rule string) time.Duration {
 	if rule == stream.RuleHeader {
 		return time.Second // several endpoints may have several clocks
@@ -109,7 +109,8 @@ func (w *watermark) followed(ctx context.Context) (bool, error) {
 	return held, err
 }
 
-// stuck is the error of a watermark that does not move.
+// stuck returns the error for a watermark that does not move. followed reports whether a process
+// follows the source.
 func (w *watermark) stuck(followed bool) error {
 	why := "no process follows the source"
 	if followed {

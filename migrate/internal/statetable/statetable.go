@@ -57,7 +57,7 @@ func Tables(ctx context.Context, b *table.Bigtable) ([]string, error) {
 	return names, nil
 }
 
-// cell reads the value of a row; nil without one.
+// cell reads the value of a row. It returns nil if the row or the table does not exist.
 func (s Store) cell(ctx context.Context, family string, row []byte) ([]byte, error) {
 	found, err := s.B.ReadRow(ctx, ms.Table, row, btclient.Chain(btclient.OfColumn(family, []byte(ms.Column)), btclient.Newest(1)))
 	if status.Code(err) == codes.NotFound {
@@ -69,7 +69,7 @@ func (s Store) cell(ctx context.Context, family string, row []byte) ([]byte, err
 	return found.Cells[0].Value, nil
 }
 
-// read reads a value; ok is false without one.
+// read reads the value of a row. ok is false if the row does not exist.
 func read[V ms.Value](ctx context.Context, s Store, family string, row []byte) (v V, ok bool, err error) {
 	value, err := s.cell(ctx, family, row)
 	if err != nil || value == nil {
@@ -97,7 +97,7 @@ func (s Store) set(family string, value []byte) []*btpb.Mutation {
 	}
 }
 
-// State reads the state; the zero State without one.
+// State reads the state. It returns the zero State if none is stored.
 func (s Store) State(ctx context.Context) (ms.State, error) {
 	v, _, err := read[ms.State](ctx, s, ms.FamilyState, ms.StateRow(s.Table))
 	return v, err
@@ -180,7 +180,7 @@ func (s Store) Change(ctx context.Context, next func(ms.State) (ms.State, *ms.Ev
 	return ms.State{}, s.busy()
 }
 
-// Checkpoint reads a checkpoint; ok is false without one.
+// Checkpoint reads the checkpoint of a source. ok is false if none is stored.
 func (s Store) Checkpoint(ctx context.Context, source string) (c ms.Checkpoint, ok bool, err error) {
 	return read[ms.Checkpoint](ctx, s, ms.FamilyCheckpoint, ms.CheckpointRow(s.Table, source))
 }
@@ -303,7 +303,7 @@ func (s Store) replaceLetter(ctx context.Context, id attr.ItemID, position, next
 	return s.busy()
 }
 
-// busy is the error of a row that other processes change.
+// busy returns the error for a row that other processes change again and again.
 func (s Store) busy() error {
 	return fmt.Errorf("the state of table %s changed %d times in a row: is another command running?", s.Table, maxTries)
 }
@@ -398,7 +398,7 @@ func (s Store) clear(ctx context.Context, spans ...layout.Span) error {
 	return s.drop(ctx, rows)
 }
 
-// maxRows is the number of rows of one request.
+// maxRows is the maximum number of rows in a request.
 const maxRows = 1000
 
 // drop deletes rows.

@@ -136,7 +136,7 @@ func keyMatches(declared, mapped attr.KeyAttr) bool {
 	return declared.Name == mapped.Name && (declared.Type == attr.Absent || declared.Type == mapped.Type)
 }
 
-// timestamp chooses the default time of cells.
+// timestamp chooses the default time of cells, and records the choice in the report.
 func (j *Job) timestamp() {
 	chosen, why := FallbackTime, "neither the mapping nor the input has a time; the current time would differ from run to run"
 	if us, ok := j.Mapping.ImportTimeMicros(); ok {

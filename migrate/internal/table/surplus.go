@@ -85,8 +85,8 @@ func (s *surplus) add(j *Job, p Placed) error {
 	return nil
 }
 
-// warnings returns a warning for each family that would lose cells by versions or by age,
-// with an example.
+// warnings returns up to two warnings for each family, each with an example: that it would lose
+// cells by age, and that it would lose cells by versions.
 func (s *surplus) warnings(ctx context.Context, j *Job) ([]string, error) {
 	var warnings []string
 	say := func(gc, family string, cells int64, rule, item string) {

@@ -40,7 +40,7 @@ func (j *Job) leavesOut(p Placed) bool {
 	return j.Options.Expires && j.Mapping.Collects(p.Base.Rule) && j.expiredItem(p)
 }
 
-// expiryWarning warns of expired items; "" for none.
+// expiryWarning returns a warning of expired items, or "" if no item has expired.
 func expiryWarning(j *Job) string {
 	if j.Report.Expired == 0 {
 		return ""

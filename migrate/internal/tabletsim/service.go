@@ -174,7 +174,7 @@ var allWritten = func() []*btpb.MutateRowsResponse_Entry {
 
 func written(rows int) []*btpb.MutateRowsResponse_Entry { return allWritten[:rows:rows] }
 
-// noRoom is the answer for a row that a node refuses while it has work for the time held.
+// noRoom returns the answer for a row that a node refuses because it has work for the time held.
 func (s *service) noRoom(held time.Duration) *spb.Status {
 	st := status.New(codes.ResourceExhausted, "the node has no room")
 	if s.p.RetryInfo {

@@ -163,7 +163,7 @@ func (s *Server) Reopen() error {
 	return s.lab.Open()
 }
 
-// close ends the server. An endpoint was closed before.
+// close ends the server. A DynamoDB endpoint over it must have been closed before.
 func (s *Server) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

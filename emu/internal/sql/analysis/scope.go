@@ -25,7 +25,7 @@ type scope struct {
 	unnamed string
 	// outer is the scope around the body of a lambda.
 	outer *scope
-	// arguments is the number of arguments of the lambdas around.
+	// arguments is the number of arguments of all enclosing lambdas.
 	arguments int
 }
 

@@ -40,8 +40,8 @@ func (r *run) keysOf(cond plan.Expr, slot int) (filter.RowSet, error) {
 	return filter.AllRows(), nil
 }
 
-// keysOfPrefix is keysOf for a condition on the row key: STARTS_WITH or LIKE, with the second
-// argument arg.
+// keysOfPrefix is like keysOf, but takes a condition on the row key: op, which is STARTS_WITH or
+// LIKE, and its second argument.
 func (r *run) keysOfPrefix(op string, arg plan.Expr) (filter.RowSet, error) {
 	prefix, ok, err := r.constant(arg)
 	switch {
@@ -131,7 +131,7 @@ func (r *run) keysOfComparison(op string, a, b plan.Expr, slot int) (filter.RowS
 	return filter.Of([]filter.Span{{Start: key}}), nil
 }
 
-// keysOfList is keysOf for IN and IN UNNEST.
+// keysOfList is like keysOf, but takes the arguments of op, which is IN or IN UNNEST.
 func (r *run) keysOfList(op string, args []plan.Expr, slot int) (filter.RowSet, error) {
 	if !isSlot(args[0], slot) {
 		return filter.AllRows(), nil

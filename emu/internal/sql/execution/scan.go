@@ -171,7 +171,8 @@ func (s *scanned) Next() ([]value.Value, error) {
 	return s.row, nil
 }
 
-// readCells reads the cells of the current row.
+// readCells reads the cells of the current row into s.cells, and sets the columns of its families in
+// s.row.
 func (s *scanned) readCells() error {
 	for _, f := range s.families {
 		f.pairs, f.stamps = f.pairs[:0], f.stamps[:0]

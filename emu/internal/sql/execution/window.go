@@ -229,7 +229,7 @@ func (f *framing) frames() ([]function.Frame, error) {
 	return frames, nil
 }
 
-// offset evaluates the offset of a bound; NULL without one.
+// offset evaluates the offset of a bound, or returns NULL if the bound has none.
 func (f *framing) offset(b plan.Bound) (value.Value, error) {
 	if b.Offset == nil {
 		return value.Null, nil

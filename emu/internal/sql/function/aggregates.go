@@ -48,7 +48,7 @@ func ordering(f *Function) *Function {
 	return f
 }
 
-// accumulator is accumulates for a function that needs nothing of the call.
+// accumulator is like accumulates, but takes a start that does not depend on the call.
 func accumulator(text string, start func() Accumulator) signature {
 	return accumulates(text, func(*Call) (func() Accumulator, error) { return start, nil })
 }

@@ -206,7 +206,8 @@ func arrayOffset(result string, choose func(found []value.Value, last bool) valu
 	}
 }
 
-// lambdaOf is the pattern of a lambda of an element and, with two parameters, its offset.
+// lambdaOf returns the text, in a signature, of a lambda that takes an element and, if params is 2,
+// its offset.
 func lambdaOf(params int, result string) string {
 	if params == 2 {
 		return "LAMBDA<T1, INT64, " + result + ">"

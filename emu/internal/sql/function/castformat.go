@@ -96,7 +96,7 @@ func CastFormat(a Arg, to value.Type, zoned, isSafe bool) (Call, error) {
 	return castCall(c, isSafe), nil
 }
 
-// encodeBytes is CAST(bytes AS STRING FORMAT ...).
+// encodeBytes evaluates CAST(v AS STRING FORMAT ...) for BYTES.
 func encodeBytes(v value.Value, format string) (value.Value, error) {
 	b := v.Bytes()
 	switch strings.ToUpper(format) {
@@ -151,7 +151,7 @@ func digitsOf(b []byte, width int) string {
 	return out.String()
 }
 
-// decodeBytes is CAST(string AS BYTES FORMAT ...).
+// decodeBytes evaluates CAST(v AS BYTES FORMAT ...) for a STRING.
 func decodeBytes(v value.Value, format string) (value.Value, error) {
 	call := func(eval Eval) (value.Value, error) { return eval(nil, []value.Value{v}) }
 	switch strings.ToUpper(format) {
@@ -265,7 +265,7 @@ func inLetterCase(word, element string) string {
 	return strings.ToUpper(word)
 }
 
-// printTime is CAST(date or timestamp AS STRING FORMAT ...).
+// printTime evaluates CAST(t AS STRING FORMAT ...) for a DATE or TIMESTAMP.
 func printTime(t time.Time, format string, isDate bool) (value.Value, error) {
 	var out strings.Builder
 	for whole := len(format); format != ""; {
@@ -367,7 +367,8 @@ type formatReader struct {
 	negative, isDate, afterGap bool
 }
 
-// readTime is CAST(string AS DATE or TIMESTAMP FORMAT ...). A missing year or month is the current one.
+// readTime evaluates CAST(text AS ... FORMAT ...) for a DATE or TIMESTAMP. A missing year or month
+// is the current one.
 func readTime(ctx *Context, text, format string, zone *time.Location, isDate bool) (value.Value, error) {
 	now := value.TimeOf(ctx.NowMicros, zone)
 	p := &formatReader{now: now, isDate: isDate, seen: map[string]string{}}
@@ -396,7 +397,7 @@ func readTime(ctx *Context, text, format string, zone *time.Location, isDate boo
 	return p.result()
 }
 
-// plain reads a literal text. White space matches any amount of it, but at least one.
+// plain reads a literal text. White space in literal matches one or more characters of white space.
 func (p *formatReader) plain(literal string) bool {
 	for _, c := range []byte(literal) {
 		if !isSpace(c) {

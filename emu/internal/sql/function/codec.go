@@ -79,7 +79,8 @@ func float32At(b []byte) value.Value {
 	return value.Float32(math.Float32frombits(binary.BigEndian.Uint32(b)))
 }
 
-// vectorOf reads numbers one after the other.
+// vectorOf returns a function that decodes BYTES to an ARRAY of numbers. Each number has size bytes,
+// from which at reads it.
 func vectorOf(size int, at func([]byte) value.Value) Eval {
 	return func(_ *Context, a []value.Value) (value.Value, error) {
 		b := a[0].Bytes()
@@ -115,7 +116,8 @@ func fromHex(_ *Context, a []value.Value) (value.Value, error) {
 	return value.Bytes(b), nil
 }
 
-// unpadded removes white space, and the padding of a text that is complete with it.
+// unpadded removes white space and, if the rest is a multiple of group characters long, its
+// padding with =.
 func unpadded(s string, group int) string {
 	s = strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" \t\n\v\f\r", r) {

@@ -67,7 +67,8 @@ func coalesce(_ *Context, n int, argument argumentFunc) (value.Value, error) {
 	return value.Null, nil
 }
 
-// evalCase has pairs of a condition and a value, and the value of ELSE last.
+// evalCase evaluates CASE WHEN. Its arguments are pairs of a condition and a value, and the value of
+// ELSE last.
 func evalCase(_ *Context, n int, argument argumentFunc) (value.Value, error) {
 	for i := 0; i+1 < n; i += 2 {
 		v, err := argument(i)
@@ -81,7 +82,8 @@ func evalCase(_ *Context, n int, argument argumentFunc) (value.Value, error) {
 	return argument(n - 1)
 }
 
-// evalCaseValue is evalCase after an operand, which is compared with the first of each pair.
+// evalCaseValue evaluates CASE with an operand, its first argument. The others are like those of
+// evalCase, with a value to compare with the operand in place of a condition.
 func evalCaseValue(_ *Context, n int, argument argumentFunc) (value.Value, error) {
 	operand, err := argument(0)
 	if err != nil {

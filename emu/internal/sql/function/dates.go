@@ -134,7 +134,8 @@ func bindLastDay(c *Call) (Eval, error) {
 	}, nil
 }
 
-// extractSignatures are of EXTRACT(part FROM x [AT TIME ZONE zone]), with the part first.
+// extractSignatures returns the signatures of EXTRACT(part FROM x [AT TIME ZONE zone]); the part is
+// the first argument.
 func extractSignatures() []signature {
 	ofDate := func(c *Call) (Eval, error) {
 		p, err := c.datePart(0, extractParts)

@@ -335,7 +335,8 @@ func (f *formatter) float(spec formatSpec, x float64) {
 	f.padNumber(spec, x < 0, "", inCase(digits), true)
 }
 
-// general is %g: scientific notation for an exponent below -4 or at least the precision.
+// general formats x as %g does: in scientific notation if the exponent is below -4, or not below the
+// precision.
 func general(x float64, precision int, keepZeros bool) string {
 	scientific := strconv.FormatFloat(x, 'e', precision-1, 64)
 	mantissa, exponentText, _ := strings.Cut(scientific, "e")
@@ -354,7 +355,7 @@ func general(x float64, precision int, keepZeros bool) string {
 	return text + suffix
 }
 
-// plainText is %t.
+// plainText formats v as %t does.
 func plainText(v value.Value, zone *time.Location) string {
 	switch v.Kind() {
 	case value.KindBool:
@@ -382,7 +383,7 @@ func plainText(v value.Value, zone *time.Location) string {
 	return "NULL"
 }
 
-// literalText is %T: a literal of the statement.
+// literalText formats v as %T does: as a literal of type t that a statement may contain.
 func literalText(v value.Value, t value.Type, zone *time.Location) string {
 	if v.IsNull() {
 		return "NULL"

@@ -137,7 +137,8 @@ func (c Call) Safe() Call {
 	return c
 }
 
-// part returns the word of an argument in upper case, "" without one.
+// part returns the word given as argument i, in upper case and without spaces, or "" if the call
+// does not have the argument.
 func (c *Call) part(i int) string {
 	if i >= len(c.args) {
 		return ""

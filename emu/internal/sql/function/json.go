@@ -29,8 +29,8 @@ func jsonTable() []*Function {
 	}
 }
 
-// jsonSignatures are of a function of JSON and a path. JSON in BYTES is read as UTF-8, as the
-// documentation does.
+// jsonSignatures returns the signatures of a function that takes JSON and a path. It reads JSON in
+// BYTES as UTF-8, as the documentation says.
 func jsonSignatures(result string, brackets bool, convert func(jsontext.Value) (value.Value, error)) []signature {
 	bind := func(*Call) (Eval, error) {
 		var last atomic.Pointer[jsonPath] // usually, all rows have the same path

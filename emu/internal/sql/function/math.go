@@ -111,7 +111,8 @@ func signFloat(_ *Context, a []value.Value) (value.Value, error) {
 	return floatLike(a[0], f), nil
 }
 
-// ofOne is a function of a FLOAT64. A result that is not finite, for a finite argument, is an error.
+// ofOne returns a function that applies op to a FLOAT64. It returns an error if the argument is
+// finite and the result is not.
 func ofOne(name string, op func(float64) float64) *Function {
 	return fn(name, sig("FLOAT64 -> FLOAT64", ofOneEval(name, op)))
 }
@@ -127,7 +128,7 @@ func ofOneEval(name string, op func(float64) float64) Eval {
 	}
 }
 
-// ofTwo is ofOne for two arguments.
+// ofTwo is like ofOne, but the function takes two arguments.
 func ofTwo(name string, op func(a, b float64) float64) *Function {
 	return fn(name, sig("FLOAT64, FLOAT64 -> FLOAT64", ofTwoEval(name, op)))
 }
@@ -143,7 +144,7 @@ func ofTwoEval(name string, op func(a, b float64) float64) Eval {
 	}
 }
 
-// log10 is exact for powers of ten, which math.Log10 is not.
+// log10 is like math.Log10, but exact for powers of ten.
 func log10(x float64) float64 {
 	f := math.Log10(x)
 	if n := math.Round(f); isFinite(n) && math.Pow10(int(n)) == x {
@@ -165,7 +166,8 @@ func logBase(x, base float64) float64 {
 	return math.Log(x) / math.Log(base)
 }
 
-// safeOperator returns NULL for the errors of an operator.
+// safeOperator returns a function that applies the operator symbol, and returns NULL in place of an
+// error.
 func safeOperator(name, symbol string) *Function {
 	want := 2
 	if name == "SAFE_NEGATE" {
@@ -192,7 +194,7 @@ func safeOperator(name, symbol string) *Function {
 	return f
 }
 
-// rounding is a function with an optional number of decimal digits.
+// rounding returns a function with an optional number of decimal digits.
 func rounding(name string, whole func(float64) float64) *Function {
 	toDigits := func(_ *Context, a []value.Value) (value.Value, error) {
 		f := roundTo(a[0].Float64(), a[1].Int64(), whole)
@@ -241,7 +243,7 @@ func roundTo(x float64, digits int64, whole func(float64) float64) float64 {
 	return math.Copysign(f, x)
 }
 
-// vector is a function of two vectors.
+// vector returns a function of two vectors.
 func vector(name string, distance func(a, b []value.Value) (value.Value, error)) *Function {
 	f := fn(name)
 	eval := func(_ *Context, a []value.Value) (value.Value, error) {

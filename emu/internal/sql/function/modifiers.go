@@ -155,8 +155,8 @@ func (s *modified) Add(ctx *Context, a []value.Value) error {
 	return s.hold(ctx, bytes)
 }
 
-// worse reports whether another row has a better value of HAVING. A better one than all before starts
-// again.
+// worse reports whether v is NULL, or an earlier row has a better value of HAVING. If v is better than
+// those of all earlier rows, worse keeps v and forgets those rows.
 func (s *modified) worse(v value.Value) bool {
 	if value.IsNaN(v) && !s.none {
 		s.none = true
@@ -227,7 +227,7 @@ func (s *modified) Result(ctx *Context) (value.Value, error) {
 	return s.inner.Result(ctx)
 }
 
-// comparisons is the number of comparisons between two looks at the end of a statement.
+// comparisons is the number of comparisons between two checks whether the statement was canceled.
 const comparisons = 1 << 16
 
 // Sort sorts rows, and leaves equal ones in their order. It stops with the error of ended, which may be

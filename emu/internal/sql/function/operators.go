@@ -61,7 +61,7 @@ func comparison(name, requires string, s signature) *Function {
 
 func first(_ *Context, a []value.Value) (value.Value, error) { return a[0], nil }
 
-// ints is an operator on INT64.
+// ints returns an operator on INT64.
 func ints(op func(a, b int64) (int64, error)) Eval {
 	return func(_ *Context, a []value.Value) (value.Value, error) {
 		n, err := op(a[0].Int64(), a[1].Int64())
@@ -100,7 +100,7 @@ func mulInt(a, b int64) (int64, error) {
 	return n, nil
 }
 
-// floats is an operator on FLOAT64. An infinite result of finite operands is an overflow.
+// floats returns an operator on FLOAT64. An infinite result of finite operands is an overflow.
 func floats(symbol string, op func(a, b float64) float64) Eval {
 	return func(_ *Context, a []value.Value) (value.Value, error) {
 		x, y := a[0].Float64(), a[1].Float64()
@@ -182,7 +182,7 @@ func concat(_ *Context, a []value.Value) (value.Value, error) {
 	return textOf(a[0], b), nil
 }
 
-// textOf is textLike for bytes that the value may own.
+// textOf is like textLike, but keeps b in the value: the caller must not change b afterwards.
 func textOf(v value.Value, b []byte) value.Value {
 	if v.Kind() == value.KindBytes {
 		return value.Bytes(b)
@@ -219,7 +219,7 @@ func invertBytes(_ *Context, a []value.Value) (value.Value, error) {
 	return value.Bytes(b), nil
 }
 
-// shift shifts an INT64 or BYTES, and fills it with zeros.
+// shift returns a function that shifts an INT64 or BYTES, and fills it with zeros.
 func shift(left bool) Eval {
 	return func(_ *Context, a []value.Value) (value.Value, error) {
 		n := a[1].Int64()
@@ -268,7 +268,7 @@ func not(v value.Value) value.Value {
 	return value.Bool(!v.Bool())
 }
 
-// and is three-valued.
+// and returns the conjunction of a and b in three-valued logic.
 func and(a, b value.Value) value.Value {
 	switch {
 	case isFalse(a) || isFalse(b):
@@ -311,7 +311,7 @@ func in(x value.Value, list []value.Value) value.Value {
 	return result
 }
 
-// allOf is AND for decisive false, OR for decisive true.
+// allOf returns the evaluation of AND if decisive is false, or of OR if it is true.
 func allOf(decisive bool) func(*Context, int, func(int) (value.Value, error)) (value.Value, error) {
 	return func(_ *Context, n int, argument func(int) (value.Value, error)) (value.Value, error) {
 		result := value.Bool(!decisive)

@@ -29,7 +29,8 @@ const (
 	extractParts = dateParts + "DAYOFWEEK DAYOFYEAR DATE "
 )
 
-// datePart returns the part of an argument; allowed are the units that the function has.
+// datePart returns the date part that argument i names. allowed lists the units that the function
+// supports, with a space before and after each.
 func (c *Call) datePart(i int, allowed string) (part, error) {
 	p := part{name: c.part(i)}
 	p.unit = p.name

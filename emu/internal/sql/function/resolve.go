@@ -473,7 +473,8 @@ func (a Arg) name() string {
 	return a.Type.String()
 }
 
-// noMatch is the error for arguments that fit no signature.
+// noMatch returns the error for arguments that fit no signature. reasons has the reason of each
+// signature of f.
 func (f *Function) noMatch(args []Arg, reasons []string) error {
 	if f.IsOperator && f.Name == "CASE" {
 		return noMatchOfCase(args)
@@ -508,7 +509,8 @@ func (f *Function) noMatch(args []Arg, reasons []string) error {
 	return value.InvalidArgument("%s", b.String())
 }
 
-// noMatchOfCase is noMatch for pairs of a condition and a value, and the value of ELSE.
+// noMatchOfCase is like noMatch for CASE, whose arguments are pairs of a condition and a value, and
+// the value of ELSE.
 func noMatchOfCase(args []Arg) error {
 	var conditions, values []string
 	var all strings.Builder

@@ -175,12 +175,13 @@ func (n pattern) fill(b *bindings) value.Type {
 	return t
 }
 
-// sig is a signature of a function that returns NULL if an argument is NULL.
+// sig returns a signature of a function that returns NULL if an argument is NULL.
 func sig(text string, eval Eval) signature {
 	return bound(text, func(*Call) (Eval, error) { return eval, nil })
 }
 
-// bound is sig for a function that needs the types, literals or parts of its arguments.
+// bound is like sig, but bind returns the function, which may depend on the types, literals and
+// parts among its arguments.
 func bound(text string, bind func(c *Call) (Eval, error)) signature {
 	s := open(text, bind)
 	parts := make([]bool, len(s.params))
@@ -205,7 +206,7 @@ func bound(text string, bind func(c *Call) (Eval, error)) signature {
 	return s
 }
 
-// open is bound for a function that sees NULL.
+// open is like bound, but the function also handles NULL.
 func open(text string, bind func(c *Call) (Eval, error)) signature {
 	params, result := parseSignature(text)
 	return signature{params, result, func(c *Call) (err error) {
@@ -214,12 +215,12 @@ func open(text string, bind func(c *Call) (Eval, error)) signature {
 	}}
 }
 
-// nullable is sig for a function that sees NULL.
+// nullable is like sig, but the function also handles NULL.
 func nullable(text string, eval Eval) signature {
 	return open(text, func(*Call) (Eval, error) { return eval, nil })
 }
 
-// lazy is a signature of a function that may not evaluate all arguments; n is their number.
+// lazy returns a signature of a function that may evaluate only some of its n arguments.
 func lazy(text string, eval func(ctx *Context, n int, argument func(i int) (value.Value, error)) (value.Value, error)) signature {
 	params, result := parseSignature(text)
 	return signature{params, result, func(c *Call) error {
@@ -234,7 +235,7 @@ func lazy(text string, eval func(ctx *Context, n int, argument func(i int) (valu
 	}}
 }
 
-// accumulates is a signature of an aggregate function.
+// accumulates returns a signature of an aggregate function.
 func accumulates(text string, start func(c *Call) (func() Accumulator, error)) signature {
 	params, result := parseSignature(text)
 	return signature{params, result, func(c *Call) (err error) {

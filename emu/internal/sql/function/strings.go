@@ -73,8 +73,8 @@ func strpos(runes bool) Eval {
 	}
 }
 
-// offsetOf returns the byte offset of the character, or byte, with a number from 0; ok is false
-// after the end.
+// offsetOf returns the byte offset of the n-th character, or of the n-th byte if runes is false,
+// counted from 0. ok is false if n is after the end of s.
 func offsetOf(s string, n int64, runes bool) (offset int, ok bool) {
 	if !runes || n > int64(len(s)) {
 		return int(min(n, int64(len(s)))), n <= int64(len(s))
@@ -89,7 +89,7 @@ func offsetOf(s string, n int64, runes bool) (offset int, ok bool) {
 	return offset, true
 }
 
-// offsetFromEnd is offsetOf for a number of characters before the end.
+// offsetFromEnd is like offsetOf, but counts the n characters or bytes from the end of s.
 func offsetFromEnd(s string, n int64, runes bool) (offset int, ok bool) {
 	if !runes || n > int64(len(s)) {
 		return int(max(0, int64(len(s))-n)), n <= int64(len(s))

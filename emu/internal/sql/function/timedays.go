@@ -7,7 +7,7 @@ import (
 )
 
 // dayElements are the elements of a format that describe a day by its week or by its number in the year.
-// Each has the position of its last element in the format, 0 without one.
+// at has the last position of each element in the format, counted from 1.
 type dayElements struct {
 	position int
 	at       map[byte]int

@@ -107,7 +107,8 @@ func (p *timeParser) parse() error {
 	return nil
 }
 
-// number reads up to width digits after a sign, between two numbers.
+// number reads up to width digits, after a minus sign if least is negative. Their value must be between
+// least and most.
 func (p *timeParser) number(width, least, most int) (n int, ok bool) {
 	i, negative := 0, false
 	if p.rest != "" && p.rest[0] == '-' && least < 0 {

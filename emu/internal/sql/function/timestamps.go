@@ -66,7 +66,8 @@ func timestampTable() []*Function {
 	}
 }
 
-// timestampOfText refuses a time zone in the text beside one as an argument.
+// timestampOfText parses a TIMESTAMP. It refuses a text with a time zone if the call has one as its
+// second argument.
 func timestampOfText(ctx *Context, a []value.Value) (value.Value, error) {
 	zone, err := zoneOf(ctx, a, 1)
 	if err != nil {

@@ -161,7 +161,7 @@ func windowTable() []*Function {
 	}
 }
 
-// windowed is a function that needs OVER.
+// windowed returns a function that needs OVER.
 func windowed(name, text string, over Over, start func(c *Call) WindowFunc) *Function {
 	params, result := parseSignature(text)
 	bind := func(c *Call) error {
@@ -171,7 +171,7 @@ func windowed(name, text string, over Over, start func(c *Call) WindowFunc) *Fun
 	return &Function{Name: name, Window: true, Over: &over, signatures: []signature{{params, result, bind}}}
 }
 
-// numbered is a function of the numbers of rows alone.
+// numbered returns a window function that calls number for the index i of each row.
 func numbered(number func(p *Partition, i int) value.Value) WindowFunc {
 	return func(_ *Context, p *Partition, results []value.Value) error {
 		for i := range results {
@@ -297,7 +297,8 @@ func (v visible) last(f Frame) value.Value {
 	return v.p.Args[at][0]
 }
 
-// percentiles sets the percentile of a partition.
+// percentiles sets each of the results to the percentile of the partition p, which the second
+// argument of the call names.
 func percentiles(name string, of func(p *big.Float, sorted []value.Value) value.Value, ctx *Context, p *Partition, results []value.Value) error {
 	at := p.Args[0][1]
 	switch {

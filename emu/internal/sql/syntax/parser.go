@@ -262,7 +262,8 @@ func (p *parser) failLater(at int, message string) {
 	}
 }
 
-// refuse notes a construct that Bigtable does not have. The parser continues behind it.
+// refuse records that Bigtable does not have a construct, and returns, so that the parser finds a later
+// syntax error first.
 func (p *parser) refuse(construct string, at int) {
 	if p.later == nil {
 		p.later = &Unsupported{Construct: construct, Offset: at, text: p.text}

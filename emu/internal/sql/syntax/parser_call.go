@@ -2,7 +2,7 @@ package syntax
 
 import "strings"
 
-// call reads the arguments of a function and what follows them.
+// call reads the arguments of a function, and the clauses after them, such as OVER.
 func (p *parser) call(path []Name) Expr {
 	c := &Call{Path: path}
 	if len(path) > 1 && strings.EqualFold(path[0].Text, "SAFE") && p.text[path[0].At] != '`' {

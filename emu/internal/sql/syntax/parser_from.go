@@ -30,7 +30,7 @@ func (p *parser) joins(left Table) Table {
 	}
 }
 
-// joinWords reads the words of a join, and returns "" without one.
+// joinWords reads the words of a join, or returns "" if none follows.
 func (p *parser) joinWords() string {
 	switch {
 	case p.take("JOIN"):

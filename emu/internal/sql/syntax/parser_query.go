@@ -113,7 +113,8 @@ func (p *parser) body() Body {
 	return n
 }
 
-// setOperations reads queries that UNION, INTERSECT or EXCEPT combines with the one before.
+// setOperations parses the queries after each UNION, INTERSECT or EXCEPT. It finds their syntax
+// errors, and refuses set operations, which Bigtable does not have.
 func (p *parser) setOperations() {
 	first := ""
 	for {
@@ -167,7 +168,7 @@ func (p *parser) outerSetAhead() bool {
 	return false
 }
 
-// outerSetOperation reads the words before UNION, INTERSECT or EXCEPT that select columns.
+// outerSetOperation rejects a set operation with a column mode, such as FULL OUTER UNION.
 func (p *parser) outerSetOperation(at int) {
 	words := p.tok.word.text
 	p.advance()

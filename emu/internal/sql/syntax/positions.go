@@ -69,7 +69,7 @@ func (n *Field) Pos() int { return n.Expr.Pos() }
 // Pos returns the beginning of the operand.
 func (n *Index) Pos() int { return n.Expr.Pos() }
 
-// Pos returns the beginning of the qualifier, or of * without one.
+// Pos returns the beginning of the qualifier or, if * has no qualifier, of *.
 func (n *Star) Pos() int { return n.At }
 
 // Pos returns the position of the operator.

@@ -110,7 +110,7 @@ var casts = map[[2]Kind]CastFunc{
 	{KindBytes, KindProto}: func(v Value, _ *time.Location) (Value, error) { return Proto(v.Bytes()), nil },
 }
 
-// floatToInt rounds half away from zero.
+// floatToInt converts a float to INT64. It rounds half away from zero.
 func floatToInt(v Value, _ *time.Location) (Value, error) {
 	f := v.Float64()
 	if math.IsNaN(f) || math.IsInf(f, 0) {

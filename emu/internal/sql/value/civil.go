@@ -41,8 +41,8 @@ func TimeOfDate(days int64) time.Time { return time.Unix(days*secondsPerDay, 0).
 // TimeOf returns a TIMESTAMP in a time zone.
 func TimeOf(micros int64, zone *time.Location) time.Time { return time.UnixMicro(micros).In(zone) }
 
-// PrintedTime is TimeOf for texts, whose offsets have no seconds: it drops the seconds of the
-// offsets that old local times have.
+// PrintedTime is like TimeOf, but drops the seconds of an offset, which old local times have and
+// texts cannot show.
 func PrintedTime(micros int64, zone *time.Location) time.Time {
 	t := TimeOf(micros, zone)
 	if _, offset := t.Zone(); offset%60 != 0 {

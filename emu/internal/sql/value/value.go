@@ -77,7 +77,7 @@ func Array(elems []Value) Value { return Value{kind: KindArray, c: &composite{el
 // values could otherwise stand for more memory than there is.
 const MaxSize = 64 << 20
 
-// NewArray is Array for elements that may be large: beyond MaxSize it fails.
+// NewArray is like Array, but fails if the elements exceed MaxSize.
 func NewArray(elems []Value) (Value, error) {
 	size := 0
 	for _, v := range elems {
@@ -98,14 +98,14 @@ func Map(pairs []Value) Value { return Value{kind: KindMap, c: &composite{elems:
 // MapBuffer makes a MAP for each row in the same memory.
 type MapBuffer struct{ c composite }
 
-// Map is the function Map. The result is valid until the next call.
+// Map is like the function Map, but its result is valid only until the next call.
 func (b *MapBuffer) Map(pairs []Value) Value {
 	b.c.elems = pairs
 	return Value{kind: KindMap, c: &b.c}
 }
 
-// MapOfPairs is Map for pairs in any order, which it sorts in place. If a key occurs twice, it
-// returns that key and false.
+// MapOfPairs is like Map, but takes pairs in any order, and sorts them in place. If a key occurs
+// twice, it returns that key and false.
 func MapOfPairs(pairs []Value) (m, twice Value, ok bool) {
 	sort.Stable(byKey(pairs))
 	for i := 2; i < len(pairs); i += 2 {

@@ -239,7 +239,8 @@ func (r *Reader) Changes(ctx context.Context, t *tabledef.Table, scratch string,
 	}
 }
 
-// gather finds the images at both ends of a part of the log.
+// gather reads the records from one sequence number to before another. For each item it adds the
+// image before the first record to earliest, and the image after the last record to latest.
 func (r *Reader) gather(ctx context.Context, t *tabledef.Table, from, before uint64, earliest, latest *images) error {
 	first, last := r.batch(earliest), r.batch(latest)
 	for e, err := range r.Records(ctx, t, from, before) {

@@ -96,7 +96,7 @@ type Mark struct {
 type note struct {
 	key   []byte // its row in the catalog
 	marks []*Mark
-	kept  int // of marks; under Marks.mu, as it changes with theirs
+	kept  int // number of marks in Marks.byRow, whose mutex guards it
 }
 
 // isIdle reports whether a mark may be removed.
@@ -183,7 +183,8 @@ func awaitMark(ctx context.Context, m *Mark) error {
 	}
 }
 
-// writeNote writes the marks of a note; it forgets them if that fails.
+// writeNote writes n to the catalog, and wakes the callers of awaitMark. If the write fails, it
+// removes the marks of n from ms.
 func (ms *Marks) writeNote(ctx context.Context, n *note) {
 	if len(n.marks) == 0 {
 		return
@@ -242,7 +243,8 @@ func (ms *Marks) Entered(table string, row, state []byte) bool {
 	return m != nil && bytes.Equal(m.entered, state)
 }
 
-// soil records that a row may contain unfinished work of a write with an order.
+// soil marks m dirty, and lowers m.due to order. The order 0 is that of a failed write, which is
+// due now.
 func (ms *Marks) soil(m *Mark, order int64) {
 	m.soiled++
 	if !m.dirty {
