@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade"
@@ -46,6 +47,17 @@ func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool,
 		return false, fmt.Errorf("--target %s: %w", c.Target, err)
 	}
 	return false, nil
+}
+
+// ofEndpoint returns the error of opening the DynamoDB endpoint; it names the flag or the target.
+func (c *serveCommand) ofEndpoint(err error) error {
+	if errors.Is(err, facade.ErrOtherMapping) {
+		return badInput("--mapping: %w", err)
+	}
+	if bad, ok := errors.AsType[*facade.OptionError](err); ok {
+		return badInput("%s: %w", dynamoDBFlag[bad.Option], bad.Err)
+	}
+	return c.ofTarget(err)
 }
 
 // ofTarget returns the error of opening an endpoint; with --target, it names the target.
