@@ -278,7 +278,8 @@ func (m *Mapping) Notes() []string {
 		case mapfile.IndexAsNone:
 			notes = append(notes, fmt.Sprintf("index %s has no counterpart", g.Name))
 		case mapfile.IndexAsView:
-			notes = append(notes, fmt.Sprintf("index %s is a view that follows the table with a delay", g.Name))
+			notes = append(notes, fmt.Sprintf("index %s is a view that follows the table with a delay; load creates it, as does gcloud bigtable materialized-views create %s --instance=INSTANCE --query=QUERY",
+				g.Name, mapfile.IndexTable(m.spec.Target.Table, g.Name)))
 		}
 	}
 	notes = append(notes, "streams, capacity, access policies and backups of the DynamoDB table are not mapped")
