@@ -29,6 +29,7 @@
 //   - testkit runs both endpoints inside a Go test, testkit/btkit Bigtable alone.
 //   - control serves the HTTP API and the pages that control a running server; control/lab
 //     is a Bigtable with a clock, faults and snapshots, control/lab/dynamodb its endpoint.
+//   - docs embeds the documents, for the command help and for the console.
 //   - internal has shared packages; internal/layout implements mappings,
 //     and internal/test has the test machinery.
 //   - conformance, a separate module, tests the program with official clients.
@@ -38,7 +39,7 @@
 //
 //	engine <- emu <- control/lab <- testkit/btkit <- testkit -> migrate -> facade -> facade/{attr,awserr,expr,maperr,mapping}
 //	testkit, migrate -> fixtures -> internal/layout <- facade/mapping
-//	cmd/tabletop -> control -> control/lab, migrate, fixtures
+//	cmd/tabletop -> control -> control/lab, migrate, fixtures, docs
 //
 // The facade never sees an engine: it uses only what any Bigtable can do.
 //
