@@ -106,7 +106,7 @@ func TestPages_Missing(t *testing.T) {
 		if got := ask[string](p, "document.querySelector('main').innerText"); !containsAll(got, "Page not found", path, "Streams: the changes of a table") {
 			t.Errorf("%s: the page is %s", path, got)
 		}
-		if n := ask[int](p, "document.querySelectorAll('main li a').length"); n != 6 {
+		if n := ask[int](p, "document.querySelectorAll('main li a').length"); n != 7 {
 			t.Errorf("%s: it has %d links", path, n)
 		}
 		p.click("main li a")
