@@ -32,6 +32,13 @@ func (p *tab) pushButton(label string) {
 	}
 }
 
+// asJSON opens the JSON of the item in the dialog.
+func (p *tab) asJSON() {
+	p.t.Helper()
+	p.until("!!document.querySelector('dialog [role=tab]')")
+	ask[bool](p, "[...document.querySelectorAll('dialog [role=tab]')].find((b) => b.textContent === 'JSON').click(), !!document.querySelector('dialog textarea')")
+}
+
 // resize changes the size of the window.
 func (p *tab) resize(width, height int64) {
 	p.t.Helper()

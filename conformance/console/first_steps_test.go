@@ -159,7 +159,8 @@ func TestEmpty_Advice(t *testing.T) {
 	}
 	p.pushButton("New item…")
 	p.ready("/d/orders")
-	p.until("document.querySelector('dialog textarea')?.value.includes('\"id\"')")
+	p.asJSON()
+	p.until("document.querySelector('dialog textarea').value.includes('\"id\"')")
 
 	srv.createTable(t, "plain", "_own", "f")
 	p.visit("/t/tabletop/plain/rows")
@@ -236,7 +237,7 @@ func TestItem_Links(t *testing.T) {
 	back := ask[string](p, "document.querySelector('.item a').getAttribute('href')")
 	ofRow := ask[string](p, "[...document.querySelectorAll('.wide a')].find((a) => a.textContent === 'Stream records').getAttribute('href')")
 	p.visit(back)
-	p.until("!!document.querySelector('dialog textarea')")
+	p.asJSON()
 	if got := ask[string](p, "document.querySelector('dialog textarea').value"); !containsAll(got, `"v2"`) {
 		t.Errorf("the row leads to the item %s", got)
 	}
@@ -303,6 +304,7 @@ func TestItems_Grid(t *testing.T) {
 	if len(names) < 3 || names[0] != "PK" || names[1] != "SK" || !slices.IsSorted(names[2:]) {
 		t.Errorf("the attributes of an item are %q", names)
 	}
+	p.asJSON()
 	const put = "document.querySelector('dialog .foot .primary').disabled"
 	if !ask[bool](p, put) {
 		t.Error("an unchanged item can be put")

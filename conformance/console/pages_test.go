@@ -234,6 +234,7 @@ func TestPages_Fixtures(t *testing.T) {
 			p.until("!!document.querySelector('tbody tr[tabindex]')")
 			p.click("tbody tr[tabindex]")
 			p.until("/No cell changes|is a copy of/.test(document.querySelector('[data-edit]')?.textContent)")
+			p.asJSON()
 			if wrong := ask[string](p, fmt.Sprintf(editAll, "/api/v1/items/"+items+"/preview")); wrong != "" {
 				t.Error(wrong)
 			}

@@ -88,7 +88,9 @@ func TestStructure(t *testing.T) {
 			p.visit(c.paths[3])
 			p.until("!!document.querySelector('tbody tr')")
 			p.click("tbody tr")
-			p.until("!!document.querySelector('dialog textarea')")
+			p.until("!!document.querySelector('dialog [data-line]')")
+			p.click("dialog summary")
+			p.fits(c.name + ", an item")
 			for _, wrong := range ask[[]string](p, structure) {
 				t.Errorf("%s, an item: %s", c.name, wrong)
 			}
@@ -146,6 +148,7 @@ func TestNotation(t *testing.T) {
 	if got := ask[string](p, "document.querySelector('dialog th').nextElementSibling.innerText"); !strings.Contains(got, want) {
 		t.Errorf("the open item is shown as %q", got)
 	}
+	p.asJSON()
 	if got := ask[string](p, "document.querySelector('dialog textarea').value"); !strings.Contains(got, `"\u202ea\u0000\t\\x00é"`) {
 		t.Errorf("as JSON the item is %s", got)
 	}
