@@ -166,6 +166,30 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestDoc: doc.go names each file, and each named file exists.
+func TestDoc(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, name := range regexp.MustCompile(`[a-z]+\.(js|css|html)\b`).FindAllString(string(text), -1) {
+		named[name] = true
+	}
+	all := files(t)
+	for name := range all {
+		if !named[name] && name != "mark.svg" {
+			t.Errorf("doc.go does not name %s", name)
+		}
+	}
+	for name := range named {
+		if all[name] == nil {
+			t.Errorf("doc.go names %s, which does not exist", name)
+		}
+	}
+}
+
 // TestHandle: each path of a page is answered with the page, and files with their types.
 func TestHandle(t *testing.T) {
 	t.Parallel()
