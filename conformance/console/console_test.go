@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,13 +26,11 @@ import (
 
 const token = labserver.Token
 
-// browser starts Chromium. Without REPORT_CHECK in the environment, which make report-check
-// sets, the test is skipped. REPORT_SHOTS names a folder for pictures.
-func browser(t *testing.T) context.Context {
-	t.Helper()
-	if os.Getenv("REPORT_CHECK") == "" {
-		t.Skip("REPORT_CHECK is not set: make report-check runs this test")
-	}
+// endChromium ends the browser; nil before chromium was called.
+var endChromium func() error
+
+// chromium starts the browser that all tests share, and returns its context.
+var chromium = sync.OnceValue(func() context.Context {
 	var path string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if found, err := exec.LookPath(name); err == nil {
@@ -40,23 +39,57 @@ func browser(t *testing.T) context.Context {
 		}
 	}
 	if path == "" {
-		t.Fatal("no Chromium is here: apt-get install chromium")
+		log.Fatal("no Chromium is here: apt-get install chromium")
+	}
+	folder, err := os.MkdirTemp("", "console-")
+	if err != nil {
+		log.Fatal(err)
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 800),
+		chromedp.UserDataDir(folder), chromedp.WindowSize(1280, 800),
 		chromedp.WSURLReadTimeout(2*time.Minute))
-	allocated, free := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(free)
+	allocated, free := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, end := chromedp.NewContext(allocated)
+	if err := chromedp.Do(ctx); err != nil {
+		log.Fatal(err)
+	}
+	endChromium = func() error {
+		err := chromedp.Cancel(ctx)
+		end()
+		free()
+		if errors.Is(err, context.Canceled) {
+			err = nil
+		}
+		return errors.Join(err, os.RemoveAll(folder))
+	}
+	return ctx
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if endChromium != nil {
+		if err := endChromium(); err != nil {
+			log.Fatal(err)
+		}
+	}
+	os.Exit(code)
+}
+
+// browser returns a context for the tabs of a test, which have their own cookies and run beside
+// those of other tests. Without
+// REPORT_CHECK in the environment, which make report-check sets, the test is skipped. REPORT_SHOTS
+// names a folder for pictures.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	if os.Getenv("REPORT_CHECK") == "" {
+		t.Skip("REPORT_CHECK is not set: make report-check runs this test")
+	}
+	t.Parallel()
+	ctx, end := chromedp.NewContext(chromium(), chromedp.WithNewBrowserContext())
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := chromedp.Cancel(ctx); err != nil && !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		end()
-	})
+	t.Cleanup(end)
 	return ctx
 }
 
@@ -117,7 +150,7 @@ type tab struct {
 func open(t *testing.T, ctx context.Context, srv *server) *tab {
 	t.Helper()
 	ctx, end := chromedp.NewContext(ctx)
-	p := &tab{t: t, ctx: ctx, srv: srv}
+	p := &tab{t: t, ctx: ctx}
 	messages := chromedp.Console(ctx)
 	var reading sync.WaitGroup
 	reading.Go(func() {
@@ -137,9 +170,20 @@ func open(t *testing.T, ctx context.Context, srv *server) *tab {
 		reading.Wait()
 	})
 	p.resize(1280, 800)
+	// A tab beside another one would have no focus.
+	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
+		t.Fatal(err)
+	}
+	p.enter(srv)
+	return p
+}
+
+// enter signs in to a server.
+func (p *tab) enter(srv *server) {
+	p.t.Helper()
+	p.srv = srv
 	p.do(chromedp.Navigate(srv.url + "/#token=" + token))
 	p.ready("/")
-	return p
 }
 
 func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
@@ -170,6 +214,14 @@ func (p *tab) until(expression string) {
 func (p *tab) visit(path string) {
 	p.t.Helper()
 	p.do(chromedp.Navigate(p.srv.url + path))
+	p.ready(path)
+}
+
+// turn shows a page as a link to it does. That takes a third of the time of visit, which loads
+// all scripts again.
+func (p *tab) turn(path string) {
+	p.t.Helper()
+	ask[bool](p, fmt.Sprintf(`((a) => { a.href = %q; document.body.append(a); a.click(); a.remove(); return true; })(document.createElement('a'))`, path))
 	p.ready(path)
 }
 

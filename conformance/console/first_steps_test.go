@@ -107,7 +107,7 @@ func TestHome_Begin(t *testing.T) {
 	}
 	p.visit("/")
 	p.pushButton("Load the demo")
-	p.until("document.querySelectorAll('tbody .name').length > 17")
+	p.until("document.querySelectorAll('tbody .name').length > 17 && document.querySelectorAll('[data-looks] a').length === 3")
 	if got := ask[string](p, fmt.Sprintf(line, "orders")); len(got) < 22 || got[:22] != "orders 46 PK S, SK S o" {
 		t.Errorf("a table of the demo is shown as %q", got)
 	}

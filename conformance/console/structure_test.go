@@ -71,9 +71,10 @@ func TestStructure(t *testing.T) {
 	} {
 		p := open(t, ctx, c.srv)
 		for _, path := range c.paths {
+			p.visit(path)
 			for _, width := range []int64{1280, 640} {
 				p.resize(width, 800)
-				p.visit(path)
+				p.frame()
 				for _, wrong := range ask[[]string](p, structure) {
 					t.Errorf("%s %s: %s", c.name, path, wrong)
 				}

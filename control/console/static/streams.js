@@ -159,7 +159,7 @@ export async function show(main, { info, params, signal, go }) {
   // A link from an item or a row names both, since a write may have one record.
   const row = params.get('row'), key = params.get('key') && sorted(JSON.parse(params.get('key')));
   const wanted = ({ record, change }) => !row && !key || row && change && textOf(change.key, 4096) === row || key && record && sorted(record.dynamodb.Keys) === key;
-  let writes = [], chosen, reading = false;
+  let writes = [], chosen, reading = false, noted;
 
   const side = (write) => fill(beside, h('h2', {}, h('span', {}, write ? timeOf(write.at) : 'A write')), h('div', { class: 'scroll' }, write
     ? [h('h2', {}, 'DynamoDB Streams'), recordShown(write.record, dynamo), h('h2', {}, 'Bigtable’s change stream'), changeShown(write.change, t, info)]
@@ -228,7 +228,10 @@ export async function show(main, { info, params, signal, go }) {
     for (const name of ['records', 'changes']) if (sides[name]?.there) await more(name).catch(keep);
     reading = false;
     if (signal.aborted) return;
-    fill(notes, failed, absent());
+    // A note that stays is not replaced: its button may have the focus.
+    const now = Object.values(sides).map((s) => s && !s.there).join();
+    if (failed.length || now !== noted) fill(notes, failed, absent());
+    noted = failed.length ? undefined : now;
     draw();
   }
 
