@@ -142,21 +142,39 @@ type tab struct {
 	ctx context.Context
 	srv *server
 
+	read chan struct{} // gets a value when the marker of hear arrives
 	mu   sync.Mutex
 	said []string // guarded by mu
+}
+
+// heard is the message by which hear marks the end of the complaints so far.
+const heard = "the test has read all messages"
+
+// hear waits until all complaints so far have arrived, which takes a moment on a busy machine.
+func (p *tab) hear() {
+	p.t.Helper()
+	ask[bool](p, fmt.Sprintf("console.info(%q), true", heard))
+	select {
+	case <-p.read:
+	case <-p.ctx.Done():
+		p.t.Fatal("the tab is closed")
+	}
 }
 
 // open opens a tab and signs it in.
 func open(t *testing.T, ctx context.Context, srv *server) *tab {
 	t.Helper()
 	ctx, end := chromedp.NewContext(ctx)
-	p := &tab{t: t, ctx: ctx}
+	p := &tab{t: t, ctx: ctx, read: make(chan struct{}, 1)}
 	messages := chromedp.Console(ctx)
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for m, err := range messages {
 			if err != nil {
 				return // the tab is closed
+			}
+			if m.Text == heard {
+				p.read <- struct{}{}
 			}
 			if m.Type == chromedp.ConsoleWarning || m.Type == chromedp.ConsoleError || m.Type == chromedp.ConsoleException {
 				p.mu.Lock()
@@ -243,6 +261,8 @@ func (p *tab) complaints() []string {
 
 // forget drops the complaints about a request that had to fail.
 func (p *tab) forget() {
+	p.t.Helper()
+	p.hear()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.said = nil
@@ -259,6 +279,7 @@ func (p *tab) fits(what string) {
 // sound fails the test if the page has complaints, or executed the data that it shows.
 func (p *tab) sound(what string) {
 	p.t.Helper()
+	p.hear()
 	if said := p.complaints(); len(said) > 0 {
 		p.t.Errorf("%s: the browser says:\n%s", what, strings.Join(said, "\n"))
 		p.mu.Lock()

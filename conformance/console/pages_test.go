@@ -102,9 +102,7 @@ func TestPages_NoToken(t *testing.T) {
 	p.do(chromedp.Reload())
 	p.until("!!document.querySelector('input[aria-label=Token]')")
 	p.shoot("token")
-	p.mu.Lock()
-	p.said = nil // a refusal is a complaint
-	p.mu.Unlock()
+	p.forget() // a refusal is a complaint
 	p.fill("input[aria-label=Token]", token)
 	p.click("form button")
 	p.ready("/requests")
