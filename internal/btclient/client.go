@@ -65,13 +65,14 @@ type Options struct {
 // Client reads and writes the tables of one instance. It is safe for concurrent
 // use.
 type Client struct {
-	data     btpb.BigtableClient
-	admin    btapb.BigtableTableAdminClient
-	instance string // full name
-	server   string // as errors name it
-	o        Options
-	throttle *throttle // nil: no limit
-	features string    // value of featuresHeader
+	data      btpb.BigtableClient
+	admin     btapb.BigtableTableAdminClient
+	instances btapb.BigtableInstanceAdminClient
+	instance  string // full name
+	server    string // as errors name it
+	o         Options
+	throttle  *throttle // nil: no limit
+	features  string    // value of featuresHeader
 
 	targets     sync.Map     // *target by table id
 	targetCount atomic.Int64 // about the number of entries in targets
@@ -82,11 +83,12 @@ type Client struct {
 // New returns a client for an instance.
 func New(conn grpc.ClientConnInterface, project, instance string, o Options) *Client {
 	c := &Client{
-		data:     btpb.NewBigtableClient(conn),
-		admin:    btapb.NewBigtableTableAdminClient(conn),
-		instance: "projects/" + project + "/instances/" + instance,
-		o:        o,
-		features: clientFeatures(),
+		data:      btpb.NewBigtableClient(conn),
+		admin:     btapb.NewBigtableTableAdminClient(conn),
+		instances: btapb.NewBigtableInstanceAdminClient(conn),
+		instance:  "projects/" + project + "/instances/" + instance,
+		o:         o,
+		features:  clientFeatures(),
 	}
 	c.server = c.instance
 	if named, ok := conn.(interface{ Target() string }); ok { // a *grpc.ClientConn is

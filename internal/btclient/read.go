@@ -15,9 +15,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/rowmerge"
 )
 
-// Read describes a read of some rows of a table through a filter.
+// Read describes a read of some rows of a table, or of a materialized view, through a filter.
 type Read struct {
-	Table string // table id
+	Table string // id of the table or view
+	View  bool   // Table is the id of a materialized view
 	// Keys and Spans select the rows. If both are empty, no row is read; Span{} selects all rows.
 	Keys    [][]byte
 	Spans   []Span
@@ -103,7 +104,7 @@ func (c *Client) read(ctx context.Context, r Read, most int, hand func(Part) boo
 			}
 		}
 		if err := t.again(ctx, err); err != nil {
-			return fmt.Errorf("reading table %s: %w", r.Table, err)
+			return fmt.Errorf("reading %s: %w", kindOf(r.View)+r.Table, err)
 		}
 	}
 	return nil
@@ -153,6 +154,9 @@ func (c *Client) readOnce(ctx context.Context, r *Read, most int, hand func(Part
 		Filter:    r.Filter,
 		Reversed:  r.Reverse,
 		RowsLimit: r.Limit,
+	}
+	if r.View {
+		req.TableName, req.MaterializedViewName = "", c.viewPath(r.Table)
 	}
 	if r.Stats != nil {
 		req.RequestStatsView = btpb.ReadRowsRequest_REQUEST_STATS_FULL
