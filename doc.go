@@ -27,8 +27,10 @@
 //     checks tables and mappings, migrate/report shows results, migrate/seed fills tables of a new server.
 //   - fixtures has the fixture folders that ship with the project.
 //   - testkit runs both endpoints inside a Go test, testkit/btkit Bigtable alone.
-//   - control serves the HTTP API and the pages that control a running server; control/lab
-//     is a Bigtable with a clock, faults and snapshots, control/lab/dynamodb its endpoint.
+//   - control serves the HTTP API that controls a running server, and control/console its pages
+//     and forms; control/lab is a Bigtable with a clock, faults and snapshots, and
+//     control/lab/dynamodb its endpoint.
+//   - docs embeds the documents, for the command help and for the console.
 //   - internal has shared packages; internal/layout implements mappings,
 //     and internal/test has the test machinery.
 //   - conformance, a separate module, tests the program with official clients.
@@ -39,7 +41,7 @@
 //
 //	engine <- emu <- control/lab <- testkit/btkit <- testkit -> migrate -> facade -> facade/{attr,awserr,expr,maperr,mapping}
 //	testkit, migrate -> fixtures -> internal/layout <- facade/mapping
-//	cmd/tabletop -> control -> control/lab, migrate, fixtures
+//	cmd/tabletop -> control -> control/lab, migrate, fixtures, docs
 //
 // The facade never sees an engine: it uses only what any Bigtable can do.
 //

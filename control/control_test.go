@@ -817,7 +817,7 @@ func TestTableAdmin(t *testing.T) {
 		t.Errorf("after all was dropped: %s", got)
 	}
 	e.must("DELETE", "tables/i/t", "", nil)
-	for _, path := range []string{"DELETE tables/i/t", "POST tables/i/t/drop", "POST tables/i/t/families"} {
+	for _, path := range []string{"DELETE tables/i/t", "POST tables/i/t/drop", "POST tables/i/t/families", "POST tables/i/t/changes"} {
 		method, at, _ := strings.Cut(path, " ")
 		body := ""
 		if method == "POST" {

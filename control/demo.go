@@ -8,11 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"strings"
-	"time"
-
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/tabletop-emu/tabletop/control/internal/requests"
 	"github.com/tabletop-emu/tabletop/control/lab"
@@ -119,15 +114,7 @@ func (s *Server) playStreams(ctx context.Context) error {
 	if _, err := s.play(ctx, "UpdateTable", []byte(`{"TableName":"`+demoStreamed+`","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)); err != nil {
 		return err
 	}
-	l := s.opts.Lab
-	_, err := btapb.NewBigtableTableAdminClient(l.Bigtable().Conn()).UpdateTable(lab.Probe(ctx), &btapb.UpdateTableRequest{
-		Table: &btapb.Table{
-			Name:               l.TableName(demoStreamedRows),
-			ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: durationpb.New(24 * time.Hour)},
-		},
-		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"change_stream_config"}},
-	})
-	return err
+	return s.enableChangeStream(lab.Probe(ctx), s.opts.Lab.TableName(demoStreamedRows))
 }
 
 // playHot puts unchanged items again, so that the data of the fixture stays the same.

@@ -11,5 +11,5 @@
 //     change streams.
 //   - requests: the last requests of both endpoints; access writes them as access patterns.
 //     Neither depends on HTTP.
-//   - console: the pages, as embedded files without other code.
+//   - console: the pages, as embedded files. Its doc.go names the script of each page and form.
 package control

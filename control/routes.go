@@ -74,6 +74,7 @@ func (s *Server) routes() map[string]route {
 		"GET streams":                             {do: streams{s}.list},
 		"GET streams/{table}/records":             {do: streams{s}.records, query: "arn from limit cursor"},
 		"GET tables/{instance}/{table}/changes":   {do: streams{s}.changes, query: "project from bookkeeping limit cursor"},
+		"POST tables/{instance}/{table}/changes":  {do: tableAdmin{s}.record, query: "project", changes: changesAll},
 		"GET followed":                            {do: s.followed},
 		"GET migrate":                             {do: s.fixtures},
 		"GET migrate/{fixture}":                   {do: s.fixtureText},
@@ -126,6 +127,7 @@ It needs a token: "Authorization: Bearer TOKEN", with the token from the server'
   GET  streams                             the streams of both endpoints
   GET  streams/{table}/records             records of DynamoDB Streams   ?from= ?limit= ?cursor=
   GET  tables/{instance}/{table}/changes   records of a change stream of Bigtable   ?from= ?bookkeeping= ?limit= ?cursor=
+                                           POST enables the stream
   GET  followed                            the tables into which live DynamoDB tables are followed: phase, lag, dead letters
   GET  events                              live, as server-sent events   ?after= ?kinds=
   GET  migrate     POST migrate/{verb}     plan, verify and lint fixtures

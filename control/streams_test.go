@@ -10,10 +10,7 @@ import (
 	"testing"
 	"time"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
@@ -56,16 +53,7 @@ const withStream = `,"StreamSpecification":{"StreamEnabled":true,"StreamViewType
 // changeStream turns on the change stream of a table.
 func (e *env) changeStream(table string) {
 	e.t.Helper()
-	_, err := btapb.NewBigtableTableAdminClient(e.lab.Bigtable().Conn()).UpdateTable(e.t.Context(), &btapb.UpdateTableRequest{
-		Table: &btapb.Table{
-			Name:               e.lab.TableName(table),
-			ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: durationpb.New(24 * time.Hour)},
-		},
-		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"change_stream_config"}},
-	})
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	e.must("POST", "tables/i/"+table+"/changes", "", nil)
 }
 
 // rowsOf returns the Bigtable table with a DynamoDB table's items.

@@ -1,12 +1,16 @@
 package control
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
+	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 )
 
 // tableAdmin changes Bigtable tables with the calls of administration clients.
@@ -104,6 +108,27 @@ func (s tableAdmin) drop(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return nothing{}, nil
+}
+
+// record enables the change stream of a table.
+func (s tableAdmin) record(r *http.Request) (any, error) {
+	name, err := s.there(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.enableChangeStream(own(r), name); err != nil {
+		return nil, err
+	}
+	return nothing{}, nil
+}
+
+// enableChangeStream makes a table record its changes, each for a day.
+func (s *Server) enableChangeStream(ctx context.Context, table string) error {
+	_, err := tableAdmin{s}.api().UpdateTable(ctx, &btapb.UpdateTableRequest{
+		Table:      &btapb.Table{Name: table, ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: durationpb.New(24 * time.Hour)}},
+		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"change_stream_config"}},
+	})
+	return err
 }
 
 // remove deletes a table.

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdtemp, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -105,8 +105,12 @@ test('a program that is missing', async t => {
 	const where = ['Tabletop.start({ binary })', 'TABLETOP_BINARY', 'tabletop on PATH', 'go build -o bin/tabletop ./cmd/tabletop']
 	await fails('not_started', Tabletop.start({ binary: '/none/tabletop' }), '/none/tabletop', ...where)
 	const folder = await folderOf(t)
+	// A copy of the client, beside whose place no program is built yet.
+	const copy = join(folder, 'clone', 'clients', 'javascript')
+	await mkdir(copy, { recursive: true })
+	await copyFile(join(here, 'tabletop.mjs'), join(copy, 'tabletop.mjs'))
 	const code = `
-		import { Tabletop } from './tabletop.mjs'
+		import { Tabletop } from ${JSON.stringify(join(copy, 'tabletop.mjs'))}
 		await Tabletop.start().then(s => s.stop()).then(() => console.log('started'), e => console.log(e.message))`
 	for (const [env, word] of [[{ TABLETOP_BINARY: '/none/other' }, '/none/other'], [{ TABLETOP_BINARY: '', PATH: folder }, 'the program tabletop ']]) {
 		const said = await run(code, env)
@@ -114,6 +118,11 @@ test('a program that is missing', async t => {
 	}
 	await symlink(resolve(process.env.TABLETOP_BINARY), join(folder, 'tabletop'))
 	assert.equal(await run(code, { TABLETOP_BINARY: '', PATH: folder }), 'started\n')
+	await mkdir(join(folder, 'clone', 'bin'))
+	await rename(join(folder, 'tabletop'), join(folder, 'clone', 'bin', 'tabletop'))
+	assert.equal(await run(code, { TABLETOP_BINARY: '', PATH: folder }), 'started\n')
+	await rename(await script(folder, '#!/bin/sh\nexit 9', 0o700), join(folder, 'tabletop'))
+	assert.match(await run(code, { TABLETOP_BINARY: '', PATH: folder }), /ended with 9/)
 	const binary = await script(folder, '#!/bin/sh', 0o600)
 	await fails('not_started', Tabletop.start({ binary }), binary, 'cannot be run', ...where)
 })

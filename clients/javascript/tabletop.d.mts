@@ -293,7 +293,7 @@ export class Control {
 	lint(fixture: string, options?: { mapping?: string }): Promise<any>
 }
 
-/** Returns the program that Tabletop.start runs by default: that of TABLETOP_BINARY, of npm, or on PATH. */
+/** Returns the program that Tabletop.start runs by default: that of TABLETOP_BINARY, of npm, on PATH, or of the clone with this file. */
 export function program(): string
 
 /**

@@ -13,11 +13,13 @@
 // It needs only Node 18 or later. docs/control.md describes the API, and
 // tabletop.d.mts has the types: copy it too for TypeScript.
 import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 
 /**
@@ -198,8 +200,16 @@ function installed() {
 	}
 }
 
-/** Returns the program that Tabletop.start runs by default: that of TABLETOP_BINARY, of npm, or on PATH. */
-export const program = () => process.env.TABLETOP_BINARY || installed() || 'tabletop'
+/** Returns the program that make build wrote into the clone that contains this file, or undefined if PATH has one, or without it. */
+function built() {
+	const name = process.platform === 'win32' ? 'tabletop.exe' : 'tabletop'
+	const path = fileURLToPath(new URL(`../../bin/${name}`, import.meta.url))
+	const onPath = (process.env.PATH ?? '').split(delimiter).some(folder => folder && existsSync(join(folder, name)))
+	return onPath || !existsSync(path) ? undefined : path
+}
+
+/** Returns the program that Tabletop.start runs by default: that of TABLETOP_BINARY, of npm, on PATH, or of the clone with this file. */
+export const program = () => process.env.TABLETOP_BINARY || installed() || built() || 'tabletop'
 
 /** Milliseconds between two checks for a port file. */
 const pause = 20

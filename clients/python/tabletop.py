@@ -304,6 +304,10 @@ _PAUSE = 0.02
 _WHERE = "give Tabletop.start(binary=...) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it"
 
 
+_BUILT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bin", "tabletop")
+"""The program of the clone that contains this file."""
+
+
 def _installed() -> Optional[str]:
     """Return the program that pip installed with this client, or None."""
     try:
@@ -332,10 +336,10 @@ class Tabletop(Control):
     def start(cls, binary: str | os.PathLike[str] | None = None, args: Sequence[str] = (), timeout: float = 60, seed: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = ()) -> Tabletop:
         """Start tabletop serve on free ports of 127.0.0.1 with further args, and wait until it is ready.
 
-        binary is the program, by default that of TABLETOP_BINARY, of pip, or tabletop on PATH. timeout is in
-        seconds. seed is a file or folder, or several, of the tables that exist at the start and after reset(). Neither this process' environment nor any client is changed: see env() and boto3_options().
+        binary is the program, by default that of TABLETOP_BINARY, of pip, tabletop on PATH, or in a clone
+        of the project the one that make build wrote. timeout is in seconds. seed is a file or folder, or several, of the tables that exist at the start and after reset(). Neither this process' environment nor any client is changed: see env() and boto3_options().
         """
-        program = os.fspath(binary or os.environ.get("TABLETOP_BINARY") or _installed() or "tabletop")
+        program = os.fspath(binary or os.environ.get("TABLETOP_BINARY") or _installed() or shutil.which("tabletop") or shutil.which(_BUILT) or "tabletop")
         if shutil.which(program) is None:
             raise ControlError(0, "not_started", f"the program {program} was not found, or is not executable", _WHERE)
         with tempfile.TemporaryDirectory(prefix="tabletop-") as folder:

@@ -96,12 +96,17 @@ class TestStart(unittest.TestCase):
         with unittest.mock.patch.dict(os.environ, {"TABLETOP_BINARY": "/none/other"}):
             self.fails("not_started", Tabletop.start, "/none/other", *where)
         with tempfile.TemporaryDirectory() as folder:
-            with unittest.mock.patch.dict(os.environ, {"PATH": folder}):
+            built = os.path.join(folder, "built")
+            with unittest.mock.patch.dict(os.environ, {"PATH": folder}), unittest.mock.patch.object(client, "_BUILT", built):
                 binary = os.environ.pop("TABLETOP_BINARY")
                 self.fails("not_started", Tabletop.start, "the program tabletop was not found", *where)
                 os.symlink(os.path.abspath(binary), os.path.join(folder, "tabletop"))
+                os.rename(os.path.join(folder, "tabletop"), built)
                 with Tabletop.start() as server:
                     self.assertEqual(server.info()["paused"], "")
+                executable(folder, "#!/bin/sh\nexit 9")
+                os.rename(os.path.join(folder, "script"), os.path.join(folder, "tabletop"))
+                self.fails("not_started", Tabletop.start, "ended with code 9")
             script = executable(folder, "neither a script nor a program")
             self.fails("not_started", lambda: Tabletop.start(script), script, "cannot be run", *where)
 

@@ -128,7 +128,7 @@ var commands = []struct {
 	}},
 	{"help", func() any {
 		return &struct {
-			Help helpCommand `cmd:"" group:"About the program:" help:"Describe a command and its flags."`
+			Help helpCommand `cmd:"" group:"About the program:" help:"Describe a command and its flags, or print a document."`
 		}{}
 	}},
 	{"completion", func() any {
@@ -167,6 +167,16 @@ func grammar(name string) *command {
 		}
 	}
 	return all
+}
+
+// isCommand reports whether a word is in the name of a command.
+func isCommand(word string) bool {
+	for _, c := range commands {
+		if slices.Contains(strings.Fields(c.name), word) {
+			return true
+		}
+	}
+	return false
 }
 
 // commandOf returns the command that args run, or "" if they may need the grammar of others.

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/tabletop-emu/tabletop/docs"
 )
 
 // completionFiles has the scripts of the shells. They call the program for the completions of a
@@ -174,6 +176,11 @@ func (c *completion) argument(word string) {
 		}
 	case *helpCommand:
 		c.commandsFor(word)
+		if len(c.arguments) == 0 {
+			for _, name := range topics() {
+				c.propose(word, name, docs.Title(strings.TrimPrefix(name, "docs/")))
+			}
+		}
 	default:
 		if i := min(len(c.arguments), len(c.node.Positional)-1); i >= 0 && (i == len(c.arguments) || c.node.Positional[i].IsCumulative()) {
 			c.values(word, c.node.Positional[i].Tag.PlaceHolder, "")

@@ -56,6 +56,8 @@ func TestComplete(t *testing.T) {
 		"ctl rows ":                    ":none",
 		"ctl help ro":                  "rows :none",
 		"help migrate ver":             "verify :none",
+		"help ma":                      "mapping :none",
+		"help docs/s":                  "docs/serve docs/sql :none",
 		"help nothing ":                ":none",
 		"completion ":                  "bash zsh fish :none",
 	} {

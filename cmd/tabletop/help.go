@@ -12,6 +12,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
+
+	"github.com/tabletop-emu/tabletop/docs"
 )
 
 // helpFlag prints the help of a command and ends the program. With =all, it describes the rare
@@ -56,14 +58,20 @@ func (*helpFlag) BeforeReset(ctx *kong.Context, p *program) error { //nolint:unp
 	return nil
 }
 
-// helpCommand prints the help of a command.
+// helpCommand prints the help of a command, or a document.
 type helpCommand struct {
 	All     bool     `help:"Also describe rarely used flags." group:"Flags:" env:"-"`
-	Command []string `arg:"" optional:"" help:"The command, such as migrate verify."`
+	Command []string `arg:"" optional:"" help:"The command, such as migrate verify, or a document, such as mapping or docs/serve.md."`
 }
 
-// Run prints the help.
+// Run prints the help or the document.
 func (c *helpCommand) Run(ctx context.Context, p *program) error {
+	if len(c.Command) == 1 && !isCommand(c.Command[0]) {
+		if text, ok := docs.Text(c.Command[0]); ok {
+			_, _ = io.WriteString(p.stdout, text)
+			return nil
+		}
+	}
 	flag := "--help"
 	if c.All {
 		flag += "=" + string(helpAll)
@@ -80,7 +88,20 @@ func (*helpCommand) examples() []example {
 		{"", "tabletop help migrate verify"},
 		{"Describe all flags of serve", "tabletop help --all serve"},
 		{"Describe a verb of ctl", "tabletop help ctl rows"},
+		{"Print the list of documents, with their subjects", "tabletop help index"},
 	}
+}
+
+// topics returns the documents that help prints. A command of the same name is described instead of
+// a document, unless its folder is given.
+func topics() []string {
+	names := docs.Names()
+	for i, name := range names {
+		if isCommand(name) {
+			names[i] = "docs/" + name
+		}
+	}
+	return names
 }
 
 // versionCommand prints the version, as --version does.
@@ -227,6 +248,10 @@ func (p *program) printHelp(to io.Writer, n *kong.Node, all bool) {
 		}
 		h.columns(rows)
 	}
+	if n.Type == kong.ApplicationNode {
+		h.headed("Documents", ` ("tabletop help DOCUMENT" prints one)`)
+		h.wrapped("  ", strings.Join(topics(), " "))
+	}
 	h.flags(n, all)
 	h.footer(n)
 }
@@ -276,15 +301,29 @@ func (h helpPage) footer(n *kong.Node) {
 		h.wrapped("", fmt.Sprintf(`"tabletop help %s" describes a command and its flags.`, strings.TrimSpace(n.Path()+" COMMAND")))
 		return
 	}
+	var texts []string
+	if f := settable(n); f != nil {
+		texts = append(texts, fmt.Sprintf("Each flag can also be set by an environment variable ($%s for --%s) or in a file (--config).", f.Envs[0], f.Name))
+	}
+	if _, ok := docs.Text(n.Name); ok {
+		texts = append(texts, fmt.Sprintf(`"tabletop help docs/%s" prints its document.`, n.Name))
+	}
+	if texts != nil {
+		h.line("")
+		h.wrapped("", strings.Join(texts, " "))
+	}
+}
+
+// settable returns the first flag of a command that a variable sets too, or nil.
+func settable(n *kong.Node) *kong.Flag {
 	for _, g := range flagGroups(n) {
 		for _, f := range g.flags {
 			if g.title != commonGroup && len(f.Envs) > 0 {
-				h.line("")
-				h.wrapped("", fmt.Sprintf("Each flag can also be set by an environment variable ($%s for --%s) or in a file (--config).", f.Envs[0], f.Name))
-				return
+				return f
 			}
 		}
 	}
+	return nil
 }
 
 func (h helpPage) line(format string, args ...any) {

@@ -4,11 +4,14 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tabletop-emu/tabletop/docs"
 )
 
 var updateHelp = flag.Bool("update.help", false, "rewrite testdata/help")
@@ -155,5 +158,24 @@ func TestHelp_Command(t *testing.T) {
 		if got != want || got == "" {
 			t.Errorf("%q prints\n%s\n%q\n%s", args, got, same, want)
 		}
+	}
+}
+
+// TestHelp_Documents: help lists each document under the name by which it prints it. The name of a
+// command describes the command.
+func TestHelp_Documents(t *testing.T) {
+	t.Parallel()
+	list := helpOf(t, defaultHelpWidth, "help")
+	for _, name := range topics() {
+		if !regexp.MustCompile(`(?m)^ .*\s` + regexp.QuoteMeta(name) + `(\s|$)`).MatchString(list) {
+			t.Errorf("help does not list %s", name)
+		}
+		want, _ := docs.Text(name)
+		if got := helpOf(t, defaultHelpWidth, "help", name); got != want {
+			t.Errorf("help %s prints %.60q, want %.60q", name, got, want)
+		}
+	}
+	if got := helpOf(t, defaultHelpWidth, "help", "serve"); !strings.Contains(got, "Usage:\n  tabletop serve") || !strings.Contains(got, "tabletop help docs/serve") {
+		t.Errorf("help serve prints %s", got)
 	}
 }

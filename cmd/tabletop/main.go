@@ -17,7 +17,7 @@
 //	tabletop migrate follow   apply the changes of live tables
 //	tabletop migrate status   show the migrations from live tables
 //	tabletop migrate finish   end the migration of a live table
-//	tabletop help             describe a command and its flags
+//	tabletop help             describe a command and its flags, or print a document
 //	tabletop version          print the version
 //	tabletop completion       print a script that completes command lines
 //

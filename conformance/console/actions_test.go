@@ -18,10 +18,17 @@ func (p *tab) click(selector string) {
 	ask[bool](p, fmt.Sprintf(`document.querySelector(%q).click(), true`, selector))
 }
 
+// frame waits until the page has drawn its changes.
+func (p *tab) frame() {
+	p.t.Helper()
+	ask[bool](p, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+}
+
 // point moves the pointer to an element, if it exists, and keeps it there.
 func (p *tab) point(selector string) {
 	p.t.Helper()
-	ask[bool](p, fmt.Sprintf(`document.querySelector(%q)?.dispatchEvent(new MouseEvent('mouseenter')), new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`, selector))
+	ask[any](p, fmt.Sprintf(`document.querySelector(%q)?.dispatchEvent(new MouseEvent('mouseenter'))`, selector))
+	p.frame()
 }
 
 // pushButton clicks the first visible button with a label.
@@ -30,6 +37,13 @@ func (p *tab) pushButton(label string) {
 	if !ask[bool](p, fmt.Sprintf(`((b) => { b?.click(); return !!b; })([...document.querySelectorAll('button')].find((b) => b.textContent === %q))`, label)) {
 		p.t.Fatalf("button %q not found", label)
 	}
+}
+
+// asJSON opens the JSON of the item in the dialog.
+func (p *tab) asJSON() {
+	p.t.Helper()
+	p.until("!!document.querySelector('dialog [role=tab]')")
+	ask[bool](p, "[...document.querySelectorAll('dialog [role=tab]')].find((b) => b.textContent === 'JSON').click(), !!document.querySelector('dialog textarea')")
 }
 
 // resize changes the size of the window.
@@ -67,7 +81,9 @@ func (p *tab) scrollTo(selector string, top int) {
 // hoverAll is a script that points at each attribute of the open row, and at each visible cell, and returns
 // highlights that differ from the API's.
 const hoverAll = `(async () => {
-	const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+	const real = requestAnimationFrame;
+	const frame = () => new Promise((done) => real(() => real(done)));
+	globalThis.requestAnimationFrame = (then) => { queueMicrotask(then); return 1; }; // only what is scrolled needs real frames
 	const wrong = [];
 	const enter = (el) => el.dispatchEvent(new MouseEvent('mouseenter'));
 	const leave = (el) => el.dispatchEvent(new MouseEvent('mouseleave'));
@@ -80,13 +96,15 @@ const hoverAll = `(async () => {
 	});
 	for (const a of attributes) {
 		enter(a);
-		await frame();
 		const want = new Set(a.dataset.cells.split(' ').filter(Boolean));
+		await null;
+		if ([...want].some((cell) => !document.querySelector('[data-cell="' + cell + '"]'))) await frame();
 		for (const cell of document.querySelectorAll('[data-cell]')) {
 			if (cell.classList.contains('lit') !== want.has(cell.dataset.cell)) wrong.push(a.dataset.attribute + ': cell ' + cell.dataset.cell);
 		}
 		leave(a);
 	}
+	globalThis.requestAnimationFrame = real;
 	await frame();
 	for (const cell of document.querySelectorAll('[data-cell]')) {
 		enter(cell);

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,13 +26,11 @@ import (
 
 const token = labserver.Token
 
-// browser starts Chromium. Without REPORT_CHECK in the environment, which make report-check
-// sets, the test is skipped. REPORT_SHOTS names a folder for pictures.
-func browser(t *testing.T) context.Context {
-	t.Helper()
-	if os.Getenv("REPORT_CHECK") == "" {
-		t.Skip("REPORT_CHECK is not set: make report-check runs this test")
-	}
+// endChromium ends the browser; nil before chromium was called.
+var endChromium func() error
+
+// chromium starts the browser that all tests share, and returns its context.
+var chromium = sync.OnceValue(func() context.Context {
 	var path string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if found, err := exec.LookPath(name); err == nil {
@@ -40,23 +39,57 @@ func browser(t *testing.T) context.Context {
 		}
 	}
 	if path == "" {
-		t.Fatal("no Chromium is here: apt-get install chromium")
+		log.Fatal("no Chromium is here: apt-get install chromium")
+	}
+	folder, err := os.MkdirTemp("", "console-")
+	if err != nil {
+		log.Fatal(err)
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 800),
+		chromedp.UserDataDir(folder), chromedp.WindowSize(1280, 800),
 		chromedp.WSURLReadTimeout(2*time.Minute))
-	allocated, free := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(free)
+	allocated, free := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, end := chromedp.NewContext(allocated)
+	if err := chromedp.Do(ctx); err != nil {
+		log.Fatal(err)
+	}
+	endChromium = func() error {
+		err := chromedp.Cancel(ctx)
+		end()
+		free()
+		if errors.Is(err, context.Canceled) {
+			err = nil
+		}
+		return errors.Join(err, os.RemoveAll(folder))
+	}
+	return ctx
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if endChromium != nil {
+		if err := endChromium(); err != nil {
+			log.Fatal(err)
+		}
+	}
+	os.Exit(code)
+}
+
+// browser returns a context for the tabs of a test, which have their own cookies and run beside
+// those of other tests. Without
+// REPORT_CHECK in the environment, which make report-check sets, the test is skipped. REPORT_SHOTS
+// names a folder for pictures.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	if os.Getenv("REPORT_CHECK") == "" {
+		t.Skip("REPORT_CHECK is not set: make report-check runs this test")
+	}
+	t.Parallel()
+	ctx, end := chromedp.NewContext(chromium(), chromedp.WithNewBrowserContext())
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := chromedp.Cancel(ctx); err != nil && !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		end()
-	})
+	t.Cleanup(end)
 	return ctx
 }
 
@@ -109,21 +142,39 @@ type tab struct {
 	ctx context.Context
 	srv *server
 
+	read chan struct{} // gets a value when the marker of hear arrives
 	mu   sync.Mutex
 	said []string // guarded by mu
+}
+
+// heard is the message by which hear marks the end of the complaints so far.
+const heard = "the test has read all messages"
+
+// hear waits until all complaints so far have arrived, which takes a moment on a busy machine.
+func (p *tab) hear() {
+	p.t.Helper()
+	ask[bool](p, fmt.Sprintf("console.info(%q), true", heard))
+	select {
+	case <-p.read:
+	case <-p.ctx.Done():
+		p.t.Fatal("the tab is closed")
+	}
 }
 
 // open opens a tab and signs it in.
 func open(t *testing.T, ctx context.Context, srv *server) *tab {
 	t.Helper()
 	ctx, end := chromedp.NewContext(ctx)
-	p := &tab{t: t, ctx: ctx, srv: srv}
+	p := &tab{t: t, ctx: ctx, read: make(chan struct{}, 1)}
 	messages := chromedp.Console(ctx)
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for m, err := range messages {
 			if err != nil {
 				return // the tab is closed
+			}
+			if m.Text == heard {
+				p.read <- struct{}{}
 			}
 			if m.Type == chromedp.ConsoleWarning || m.Type == chromedp.ConsoleError || m.Type == chromedp.ConsoleException {
 				p.mu.Lock()
@@ -137,9 +188,20 @@ func open(t *testing.T, ctx context.Context, srv *server) *tab {
 		reading.Wait()
 	})
 	p.resize(1280, 800)
+	// A tab beside another one would have no focus.
+	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
+		t.Fatal(err)
+	}
+	p.enter(srv)
+	return p
+}
+
+// enter signs in to a server.
+func (p *tab) enter(srv *server) {
+	p.t.Helper()
+	p.srv = srv
 	p.do(chromedp.Navigate(srv.url + "/#token=" + token))
 	p.ready("/")
-	return p
 }
 
 func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
@@ -173,6 +235,14 @@ func (p *tab) visit(path string) {
 	p.ready(path)
 }
 
+// turn shows a page as a link to it does. That takes a third of the time of visit, which loads
+// all scripts again.
+func (p *tab) turn(path string) {
+	p.t.Helper()
+	ask[bool](p, fmt.Sprintf(`((a) => { a.href = %q; document.body.append(a); a.click(); a.remove(); return true; })(document.createElement('a'))`, path))
+	p.ready(path)
+}
+
 // ask evaluates an expression in the page, and awaits a promise.
 func ask[T any](p *tab, expression string) T {
 	p.t.Helper()
@@ -191,6 +261,8 @@ func (p *tab) complaints() []string {
 
 // forget drops the complaints about a request that had to fail.
 func (p *tab) forget() {
+	p.t.Helper()
+	p.hear()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.said = nil
@@ -207,6 +279,7 @@ func (p *tab) fits(what string) {
 // sound fails the test if the page has complaints, or executed the data that it shows.
 func (p *tab) sound(what string) {
 	p.t.Helper()
+	p.hear()
 	if said := p.complaints(); len(said) > 0 {
 		p.t.Errorf("%s: the browser says:\n%s", what, strings.Join(said, "\n"))
 		p.mu.Lock()

@@ -104,8 +104,9 @@ func TestItem_Edit(t *testing.T) {
 	p.visit("/d/things")
 	p.click("tbody tr")
 	p.click("dialog summary")
+	p.asJSON()
 	p.fill("dialog textarea", `{"id":{"S":"a"},"same":{"S":"s"},"total":{"N":"2"}}`)
-	diff := ask[string](p, "document.querySelector('dialog details > div:not([data-field])').textContent")
+	diff := ask[string](p, "document.querySelector('dialog [data-diff]').textContent")
 	if !strings.Contains(diff, `- total: {"N":"1"}`) || !strings.Contains(diff, `+ total: {"N":"2"}`) || strings.Contains(diff, "same") {
 		t.Errorf("the difference is %q", diff)
 	}
@@ -123,6 +124,87 @@ func TestItem_Edit(t *testing.T) {
 	p.click("dialog button.primary")
 	p.until("!document.querySelector('dialog') && document.querySelector('tbody tr').innerText.includes('2')")
 	p.sound("edit")
+}
+
+// TestItem_Form: the form and the JSON of an item have the same attributes, whatever their types. A
+// value that is not JSON of its type cannot be put.
+func TestItem_Form(t *testing.T) {
+	ctx := browser(t)
+	srv := startThings(t)
+	p := open(t, ctx, srv)
+	p.visit("/d/things?new=true")
+	const lines = "[...document.querySelectorAll('dialog [data-line]')].map((line) => [...line.querySelectorAll('input, select')].map((e) => e.value).join('|')).join(' ')"
+	p.until(lines + " === 'id|S|'")
+	if got := ask[string](p, "(([name, kind]) => [name.readOnly, kind.disabled, document.querySelector('dialog [data-line] button') === null].join())(document.querySelectorAll('dialog [data-line] > *'))"); got != "true,true,true" {
+		t.Errorf("the key can be changed: %s", got)
+	}
+	last := func(label, value string) {
+		t.Helper()
+		ask[bool](p, fmt.Sprintf(`((e) => { e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); return true; })([...document.querySelectorAll("dialog [aria-label='%s of an attribute']")].at(-1))`, value, label))
+	}
+	if got := ask[string](p, "document.querySelector('[data-diff]').textContent"); got != "Enter a value of id, which is part of the key." {
+		t.Errorf("a new item says %q", got)
+	}
+	last("Value", `a\u{202e}`)
+	for _, a := range [][3]string{{"n", "N", "1"}, {"ok", "BOOL", "false"}, {"no", "NULL", "null"}, {"tags", "SS", `["x","y"]`}, {"list", "L", `[{"N":"1"}]`}} {
+		p.pushButton("Add an attribute")
+		last("Name", a[0])
+		last("Type", a[1])
+		last("Value", a[2])
+	}
+	const disabled = "document.querySelector('dialog .foot .primary').disabled"
+	last("Value", "[{")
+	if got := ask[string](p, "document.querySelector('[data-diff]').textContent"); !ask[bool](p, disabled) || !strings.HasPrefix(got, "list: ") {
+		t.Errorf("a list that is not JSON can be put: %s", got)
+	}
+	p.pushButton("Add an attribute")
+	last("Name", "n")
+	last("Value", "twice")
+	ask[bool](p, `((e) => { e.value = '[{"N":"1"}]'; e.dispatchEvent(new Event('input', {bubbles: true})); return true; })([...document.querySelectorAll("dialog [aria-label='Value of an attribute']")].at(-2))`)
+	if got := ask[string](p, "document.querySelector('[data-diff]').textContent"); !ask[bool](p, disabled) || got != "Two attributes are named n." {
+		t.Errorf("two attributes of a name can be put: %s", got)
+	}
+	ask[bool](p, "[...document.querySelectorAll('dialog [data-line] button')].at(-1).click(), true")
+	p.until("document.querySelector('[data-edit]').textContent.includes('list')")
+	p.forget() // of values while they are typed, such as an empty number
+	p.sound("the form of an item")
+	p.shoot("item-form")
+	p.asJSON()
+	const want = `{"id":{"S":"a\u202e"},"n":{"N":"1"},"ok":{"BOOL":false},"no":{"NULL":true},"tags":{"SS":["x","y"]},"list":{"L":[{"N":"1"}]}}`
+	if got := ask[string](p, "document.querySelector('dialog textarea').value.replaceAll(/\\s/g, '')"); got != want {
+		t.Errorf("the form makes\n%s, want\n%s", got, want)
+	}
+	p.fill("dialog textarea", strings.Replace(want, `"N":"1"`, `"N":"2"`, 1))
+	p.pushButton("Form")
+	if got := ask[string](p, lines); got != `id|S|a\u{202e} list|L|[{"N":"1"}] n|N|2 no|NULL|null ok|BOOL|false tags|SS|["x","y"]` {
+		t.Errorf("the form shows %s", got)
+	}
+	p.pushButton("Put")
+	p.until("!document.querySelector('dialog') && document.querySelectorAll('tbody tr').length === 1")
+	answer, err := srv.ddb.Call(t.Context(), "GetItem", []byte(`{"TableName":"things","Key":{"id":{"S":"a\u202e"}}}`))
+	if err != nil || !strings.Contains(string(answer), `"n":{"N":"2"}`) || !strings.Contains(string(answer), `"ok":{"BOOL":false}`) {
+		t.Errorf("the item is %s, %v", answer, err)
+	}
+
+	// A mistake in the JSON stays there.
+	p.click("tbody tr")
+	p.asJSON()
+	p.fill("dialog textarea", `{"id":{"S":"a"},"bare":1}`)
+	p.pushButton("Form")
+	if got := ask[string](p, "document.querySelector('dialog .note').textContent"); !strings.Contains(got, "bare") {
+		t.Errorf("the form says %q", got)
+	}
+	p.asJSON()
+	for _, text := range []string{"{", "null", "[]"} {
+		p.fill("dialog textarea", text)
+		if !ask[bool](p, disabled) {
+			t.Errorf("%s can be put", text)
+		}
+	}
+	p.pushButton("Form")
+	if got := ask[string](p, "document.querySelector('dialog .note').textContent"); !strings.Contains(got, "Correct it there first") {
+		t.Errorf("the form says %q", got)
+	}
 }
 
 // TestLab: a fault armed on the page takes effect, its hits are counted, and a snapshot can be

@@ -107,7 +107,8 @@ func TestHome_Begin(t *testing.T) {
 	}
 	p.visit("/")
 	p.pushButton("Load the demo")
-	p.until("document.querySelectorAll('tbody .name').length > 17")
+	// The page is drawn as the tables appear, and once more when the demo is complete.
+	p.until("document.querySelector('.toast')?.textContent.includes(' loaded into ') && document.documentElement.dataset.ready === '/' && document.querySelectorAll('tbody .name').length > 17")
 	if got := ask[string](p, fmt.Sprintf(line, "orders")); len(got) < 22 || got[:22] != "orders 46 PK S, SK S o" {
 		t.Errorf("a table of the demo is shown as %q", got)
 	}
@@ -115,7 +116,7 @@ func TestHome_Begin(t *testing.T) {
 	p.shoot("home-demo")
 	looks := ask[[]string](p, "[...document.querySelectorAll('[data-looks] a')].map((a) => a.getAttribute('href'))")
 	if !slices.Equal(looks, []string{"/t/tabletop/videos/rows", "/requests", "/keys/tabletop/events"}) {
-		t.Errorf("the demo leads to %q", looks)
+		t.Fatalf("the demo leads to %q", looks)
 	}
 	for i, shown := range []string{"[data-attribute]", "[data-request]", ".heat .over span"} {
 		p.visit(looks[i])
@@ -159,7 +160,8 @@ func TestEmpty_Advice(t *testing.T) {
 	}
 	p.pushButton("New item…")
 	p.ready("/d/orders")
-	p.until("document.querySelector('dialog textarea')?.value.includes('\"id\"')")
+	p.asJSON()
+	p.until("document.querySelector('dialog textarea').value.includes('\"id\"')")
 
 	srv.createTable(t, "plain", "_own", "f")
 	p.visit("/t/tabletop/plain/rows")
@@ -236,7 +238,7 @@ func TestItem_Links(t *testing.T) {
 	back := ask[string](p, "document.querySelector('.item a').getAttribute('href')")
 	ofRow := ask[string](p, "[...document.querySelectorAll('.wide a')].find((a) => a.textContent === 'Stream records').getAttribute('href')")
 	p.visit(back)
-	p.until("!!document.querySelector('dialog textarea')")
+	p.asJSON()
 	if got := ask[string](p, "document.querySelector('dialog textarea').value"); !containsAll(got, `"v2"`) {
 		t.Errorf("the row leads to the item %s", got)
 	}
@@ -303,6 +305,7 @@ func TestItems_Grid(t *testing.T) {
 	if len(names) < 3 || names[0] != "PK" || names[1] != "SK" || !slices.IsSorted(names[2:]) {
 		t.Errorf("the attributes of an item are %q", names)
 	}
+	p.asJSON()
 	const put = "document.querySelector('dialog .foot .primary').disabled"
 	if !ask[bool](p, put) {
 		t.Error("an unchanged item can be put")

@@ -15,7 +15,6 @@ import (
 // TestRows_Collected: the page strikes through exactly the cells that garbage collection
 // removes, with rules of versions and ages and nested rules.
 func TestRows_Collected(t *testing.T) {
-	t.Parallel()
 	ctx := browser(t)
 	srv := start(t)
 	versions := func(n int32) *btapb.GcRule {

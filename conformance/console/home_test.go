@@ -1,35 +1,48 @@
 package console
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
 
-// TestHome: the lines for clients have an endpoint and the other settings of clients; tables
-// of indexes are listed under their table.
+// TestHome: the code for clients has an endpoint and the other settings of clients; tables of
+// indexes are listed under their table.
 func TestHome(t *testing.T) {
 	ctx := browser(t)
 	srv, m := startFixture(t, "s5-order-entry")
 	p := open(t, ctx, srv)
 	p.visit("/")
-	lines := ask[[]string](p, "[...document.querySelectorAll('.lines tr')].map((tr) => tr.children[0].textContent + ' ' + tr.children[1].textContent)")
-	of := map[string]int{}
-	for _, line := range lines {
-		language, _, _ := strings.Cut(line, " ")
-		of[language]++
-		dynamoDB := strings.Contains(line, "http://127.0.0.1:2")
-		if !dynamoDB && !strings.Contains(line, "127.0.0.1:1") && !strings.Contains(line, `"127.0.0.1", 1)`) {
-			t.Errorf("no endpoint is in %q", line)
-		}
-		if dynamoDB && strings.Count(line, "tabletop") < 2 {
-			t.Errorf("no credentials are in %q", line)
-		}
+	p.click("summary")
+	ask[bool](p, copying)
+	languages := ask[[]string](p, "[...document.querySelectorAll('[role=tab]')].map((b) => b.textContent)")
+	if fmt.Sprint(languages) != "[Shell Go Java Python JavaScript]" {
+		t.Errorf("the languages are %q", languages)
 	}
-	for _, language := range []string{"Go", "Java", "Python", "JavaScript"} {
-		if of[language] != 2 {
-			t.Errorf("%d lines for %s, want one for each endpoint", of[language], language)
+	for _, language := range languages {
+		p.pushButton(language)
+		codes := ask[[]string](p, "[...document.querySelectorAll('[role=tabpanel] pre')].map((e) => e.textContent)")
+		if len(codes) != 2 {
+			t.Fatalf("%s has %d pieces of code, want one for each endpoint", language, len(codes))
 		}
+		if !strings.Contains(codes[0], "127.0.0.1:1") && !strings.Contains(codes[0], `"127.0.0.1", 1)`) {
+			t.Errorf("%s: no endpoint of Bigtable is in %s", language, codes[0])
+		}
+		if !strings.Contains(codes[1], "http://127.0.0.1:2") || strings.Count(codes[1], "tabletop") < 2 {
+			t.Errorf("%s: no endpoint of DynamoDB with credentials is in %s", language, codes[1])
+		}
+		if got := p.copied("Copy"); got != codes[1] {
+			t.Errorf("%s: copied is %s, want %s", language, got, codes[1])
+		}
+		p.fits(language)
 	}
+	ask[bool](p, "document.querySelector('[role=tab][aria-selected=true]').focus(), true")
+	p.press("ArrowLeft", "[role=tab][aria-selected=true]")
+	if got := ask[string](p, "document.querySelector('[role=tab][aria-selected=true]').textContent + document.querySelectorAll('[role=tab][tabindex=\"0\"]').length"); got != "Python1" {
+		t.Errorf("an arrow leads to %s", got)
+	}
+	p.shoot("home-code")
+	p.click("summary")
 	heads := ask[[]string](p, "[...document.querySelectorAll('h2')].map((e) => e.textContent)")
 	if len(heads) < 2 || heads[0] != "Addresses" || heads[1] != "Tables" {
 		t.Errorf("the parts of the page are %q", heads)
@@ -46,9 +59,7 @@ func TestHome(t *testing.T) {
 	p.fill("input[type=search]", "GSI2")
 	p.until("!!document.querySelector('.under').checkVisibility()")
 	p.fill("input[type=search]", "")
-	p.click(".lines summary, summary")
-	p.until("document.querySelector('.lines').checkVisibility()")
-	p.shoot("home-lines")
+	p.click("summary")
 	p.resize(640, 800)
 	p.shoot("home-narrow")
 	p.fits("Home")

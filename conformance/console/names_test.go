@@ -13,7 +13,6 @@ import (
 // TestHome_Names: of 100,000 tables the home page shows some, with the total, and finds those
 // whose name contains the filter's text.
 func TestHome_Names(t *testing.T) {
-	t.Parallel()
 	const tables = 100_000
 	ctx := browser(t)
 	srv := start(t)

@@ -21,11 +21,11 @@ import (
 // common are the pages that do not belong to a table.
 var common = map[string]string{"home": "/", "requests": "/requests", "query": "/query", "streams": "/streams", "lab": "/lab", "migration": "/migration"}
 
-// see visits pages and looks for complaints.
+// see turns to pages and looks for complaints. TestStructure visits each of them.
 func (p *tab) see(prefix string, pages map[string]string) {
 	p.t.Helper()
 	for name, path := range pages {
-		p.visit(path)
+		p.turn(path)
 		p.sound(prefix + " " + path)
 		p.shoot(prefix + "-" + name)
 	}
@@ -102,9 +102,7 @@ func TestPages_NoToken(t *testing.T) {
 	p.do(chromedp.Reload())
 	p.until("!!document.querySelector('input[aria-label=Token]')")
 	p.shoot("token")
-	p.mu.Lock()
-	p.said = nil // a refusal is a complaint
-	p.mu.Unlock()
+	p.forget() // a refusal is a complaint
 	p.fill("input[aria-label=Token]", token)
 	p.click("form button")
 	p.ready("/requests")
@@ -205,10 +203,13 @@ func TestPages_Fixtures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := open(t, ctx, start(t))
 	for _, s := range subjects {
 		t.Run(s.Name, func(t *testing.T) {
 			srv, m := startFixture(t, s.Name)
-			p := open(t, ctx, srv)
+			p.t = t
+			t.Cleanup(func() { p.do(chromedp.Navigate("about:blank")) }) // before the server ends
+			p.enter(srv)
 			table, items := url.PathEscape(m.TargetTable()), url.PathEscape(m.SourceTable())
 			p.see(s.Name, map[string]string{"home": "/", "table": "/t/tabletop/" + table, "items": "/d/" + items, "keys": "/keys/tabletop/" + table, "rows": "/t/tabletop/" + table + "/rows"})
 			for rule, key := range srv.rowsOfRules(t, m) {
@@ -217,7 +218,7 @@ func TestPages_Fixtures(t *testing.T) {
 				for _, b := range key {
 					fmt.Fprintf(&text, `\x%02x`, b)
 				}
-				p.visit("/t/tabletop/" + table + "/rows?prefix=" + url.QueryEscape(text.String()))
+				p.turn("/t/tabletop/" + table + "/rows?prefix=" + url.QueryEscape(text.String()))
 				p.until("!!document.querySelector('[data-attribute]')")
 				at := "/api/v1/tables/tabletop/" + table + "/items?key64=" + url.QueryEscape(base64.StdEncoding.EncodeToString(key))
 				if wrong := ask[[]string](p, fmt.Sprintf(hoverAll, at)); len(wrong) > 0 {
@@ -230,10 +231,11 @@ func TestPages_Fixtures(t *testing.T) {
 			// An opened item would change no cell, unless it is a copy that is not written.
 			// After adding or removing an attribute, the
 			// page shows the changes that the API reports, which are the endpoint's (TestPreviewItem_Fixtures of control).
-			p.visit("/d/" + items)
+			p.turn("/d/" + items)
 			p.until("!!document.querySelector('tbody tr[tabindex]')")
 			p.click("tbody tr[tabindex]")
 			p.until("/No cell changes|is a copy of/.test(document.querySelector('[data-edit]')?.textContent)")
+			p.asJSON()
 			if wrong := ask[string](p, fmt.Sprintf(editAll, "/api/v1/items/"+items+"/preview")); wrong != "" {
 				t.Error(wrong)
 			}

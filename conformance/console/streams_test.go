@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,12 +45,15 @@ func TestStreams(t *testing.T) {
 
 	// No record yet, from either endpoint.
 	p.visit("/streams?dynamodb=things&bigtable=tabletop/" + rows)
-	p.until("!!document.querySelector('[data-none=records]') && !!document.querySelector('[data-none=changes]')")
+	p.until("document.querySelector('[data-none]')?.innerText.includes('The table has no streams.')")
 	p.sound("no streams")
 	p.shoot("streams-none")
 
 	p.visit("/streams")
 	p.until("document.querySelector('main').innerText.includes('No table has a stream yet')")
+	if got := ask[string](p, "document.querySelector('[data-enable] button').textContent"); got != "Enable both streams" {
+		t.Errorf("the button is %q", got)
+	}
 	srv.query(t, "UpdateTable", streamThings)
 	p.until("document.querySelector('main tbody a')?.textContent === 'things'")
 	srv.changeStream(t, rows)
@@ -91,4 +95,48 @@ func TestStreams(t *testing.T) {
 		p.sound("hostile writes")
 	}
 	p.shoot("streams-hostile")
+}
+
+// TestStreams_Enable: a button enables the missing streams of a table, from the list and from its
+// own page. A write then has both records.
+func TestStreams_Enable(t *testing.T) {
+	ctx := browser(t)
+	srv := startThings(t)
+	srv.createTable(t, "rows", "f")
+	p := open(t, ctx, srv)
+	p.visit("/streams")
+	const choices = "[...document.querySelectorAll('[data-enable] option')].map((o) => o.textContent).join()"
+	if got := ask[string](p, choices); got != "things,tabletop / rows" {
+		t.Errorf("the tables without a stream are %s", got)
+	}
+	p.pushButton("Enable both streams")
+	p.until("location.search.includes('dynamodb=things') && document.querySelector('main').innerText.includes('0 records of DynamoDB, 0 of Bigtable')")
+	srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"}}}`)
+	p.until("document.querySelectorAll('[data-write=both]').length === 1")
+	p.sound("a write after both were enabled")
+
+	p.visit("/streams")
+	if got := ask[string](p, choices); got != "tabletop / rows" {
+		t.Errorf("then they are %s", got)
+	}
+	p.shoot("streams-list")
+	p.visit("/streams?bigtable=tabletop/rows")
+	p.until("document.querySelector('[data-none]')?.innerText.includes('The Bigtable table has no change stream.')")
+	p.pushButton("Enable its stream")
+	p.until("!document.querySelector('[data-none]')")
+	srv.set(t, "rows", "r", btclient.Cell{Family: "f", Qualifier: []byte("q"), Timestamp: 1000, Value: []byte("v")})
+	p.until("document.querySelectorAll('[data-write=bigtable]').length === 1")
+
+	// One side has a stream: the other's is enabled alone.
+	srv.call(t, "CreateTable", strings.Replace(createThings, "things", "others", 1))
+	m, err := srv.ddb.Mapping(t.Context(), "others")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.changeStream(t, m.TargetTable())
+	p.visit("/streams?dynamodb=others&bigtable=tabletop/" + m.TargetTable())
+	p.until("document.querySelector('[data-none]')?.innerText.includes('The DynamoDB table has no stream.')")
+	p.pushButton("Enable its stream")
+	p.until("!document.querySelector('[data-none]')")
+	p.sound("the streams of a table")
 }

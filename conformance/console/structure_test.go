@@ -71,9 +71,10 @@ func TestStructure(t *testing.T) {
 	} {
 		p := open(t, ctx, c.srv)
 		for _, path := range c.paths {
+			p.visit(path)
 			for _, width := range []int64{1280, 640} {
 				p.resize(width, 800)
-				p.visit(path)
+				p.frame()
 				for _, wrong := range ask[[]string](p, structure) {
 					t.Errorf("%s %s: %s", c.name, path, wrong)
 				}
@@ -88,7 +89,9 @@ func TestStructure(t *testing.T) {
 			p.visit(c.paths[3])
 			p.until("!!document.querySelector('tbody tr')")
 			p.click("tbody tr")
-			p.until("!!document.querySelector('dialog textarea')")
+			p.until("!!document.querySelector('dialog [data-line]')")
+			p.click("dialog summary")
+			p.fits(c.name + ", an item")
 			for _, wrong := range ask[[]string](p, structure) {
 				t.Errorf("%s, an item: %s", c.name, wrong)
 			}
@@ -106,7 +109,7 @@ func TestPages_Missing(t *testing.T) {
 		if got := ask[string](p, "document.querySelector('main').innerText"); !containsAll(got, "Page not found", path, "Streams: the changes of a table") {
 			t.Errorf("%s: the page is %s", path, got)
 		}
-		if n := ask[int](p, "document.querySelectorAll('main li a').length"); n != 6 {
+		if n := ask[int](p, "document.querySelectorAll('main li a').length"); n != 7 {
 			t.Errorf("%s: it has %d links", path, n)
 		}
 		p.click("main li a")
@@ -146,6 +149,7 @@ func TestNotation(t *testing.T) {
 	if got := ask[string](p, "document.querySelector('dialog th').nextElementSibling.innerText"); !strings.Contains(got, want) {
 		t.Errorf("the open item is shown as %q", got)
 	}
+	p.asJSON()
 	if got := ask[string](p, "document.querySelector('dialog textarea').value"); !strings.Contains(got, `"\u202ea\u0000\t\\x00é"`) {
 		t.Errorf("as JSON the item is %s", got)
 	}

@@ -2,10 +2,14 @@ package console
 
 import (
 	"embed"
+	"html"
 	"io"
 	"io/fs"
 	"net/http"
+	"slices"
+	"strings"
 
+	"github.com/tabletop-emu/tabletop/docs"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
@@ -33,14 +37,32 @@ func Index(w http.ResponseWriter, r *http.Request) {
 }
 
 // Missing serves the page for an unknown path.
-func Missing(w http.ResponseWriter) {
-	page, err := fs.ReadFile(Files(), "page.html")
+func Missing(w http.ResponseWriter) { write(w, http.StatusNotFound, page()) }
+
+func page() string {
+	text, err := fs.ReadFile(Files(), "page.html")
 	if err != nil {
 		panic(err) // the file is embedded
 	}
+	return string(text)
+}
+
+func write(w http.ResponseWriter, code int, page string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(http.StatusNotFound)
-	_, _ = w.Write(page) // the client may have left
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, page) // the client may have left
+}
+
+// document serves the page with a document in it, around which the script builds the frame.
+func document(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	if !slices.Contains(docs.Names(), name) {
+		Missing(w)
+		return
+	}
+	title := "<title>" + html.EscapeString(docs.Title(name)) + " · "
+	body := `<body><main id="main" class="doc" tabindex="-1">` + string(docs.HTML(name, "/docs")) + "</main>"
+	write(w, http.StatusOK, strings.NewReplacer("<title>", title, "<body>", body).Replace(page()))
 }
 
 // schema serves the schema of mappings, for the completions of the editor.
@@ -53,6 +75,7 @@ func schema(w http.ResponseWriter, _ *http.Request) {
 func Handle(mux *http.ServeMux) {
 	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(Files())))
 	mux.HandleFunc("GET /static/mapping.schema.json", schema)
+	mux.HandleFunc("GET /docs/{name...}", document)
 	for _, path := range pages {
 		mux.HandleFunc("GET "+path, Index)
 	}

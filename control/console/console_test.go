@@ -166,6 +166,30 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestDoc: doc.go names each file, and each named file exists.
+func TestDoc(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, name := range regexp.MustCompile(`[a-z]+\.(js|css|html)\b`).FindAllString(string(text), -1) {
+		named[name] = true
+	}
+	all := files(t)
+	for name := range all {
+		if !named[name] && name != "mark.svg" {
+			t.Errorf("doc.go does not name %s", name)
+		}
+	}
+	for name := range named {
+		if all[name] == nil {
+			t.Errorf("doc.go names %s, which does not exist", name)
+		}
+	}
+}
+
 // TestHandle: each path of a page is answered with the page, and files with their types.
 func TestHandle(t *testing.T) {
 	t.Parallel()
@@ -174,7 +198,7 @@ func TestHandle(t *testing.T) {
 	for path, want := range map[string]string{
 		"/requests": "text/html", "/t/i/t/rows": "text/html", "/history/orders": "text/html", "/history/i/t": "text/html", "/t/i/t": "text/html", "/d/a%2Fb": "text/html",
 		"/static/app.js": "text/javascript", "/static/style.css": "text/css", "/static/mark.svg": "image/svg+xml",
-		"/static/mapping.schema.json": "application/json",
+		"/static/mapping.schema.json": "application/json", "/docs/index": "text/html", "/docs/tasks/go": "text/html",
 	} {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
@@ -182,11 +206,25 @@ func TestHandle(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", path, w.Code, got, want)
 		}
 	}
-	for _, path := range []string{"/static/nothing.js", "/static/../console.go", "/elsewhere"} {
+	for _, path := range []string{"/static/nothing.js", "/static/../console.go", "/elsewhere", "/docs/", "/docs/nothing", "/docs/docs/serve.md"} {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 		if w.Code == http.StatusOK {
 			t.Errorf("%s: it is answered", path)
+		}
+	}
+}
+
+// TestHandle_Document: a document is in the page, with its title, in front of the script.
+func TestHandle_Document(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	console.Handle(mux)
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/docs/tasks/ttl", nil))
+	for _, want := range []string{"<title>Test a time to live · Tabletop</title>", `<main id="main" class="doc" tabindex="-1"><h1 id="test-a-time-to-live">`, `src="/static/app.js"`} {
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("it lacks %s: %.600s", want, w.Body)
 		}
 	}
 }

@@ -18,12 +18,13 @@ const routes = [
 const places = [
   ['/', 'Home', 'the addresses of the endpoints, and all tables with their rows and items'], ['/requests', 'Requests', 'the requests of both endpoints, live'],
   ['/query', 'Query', 'requests and statements to run'], ['/streams', 'Streams', 'the changes of a table'], ['/lab', 'Lab', 'clock, garbage collection, snapshots and faults'],
-  ['/migration', 'Migration', 'verify, lint and plan, and an editor of mappings'],
+  ['/migration', 'Migration', 'verify, lint and plan, and an editor of mappings'], ['/docs/index', 'Docs', 'all documents'],
 ];
 
 const nav = h('nav', { 'aria-label': 'Pages' }, places.map(([href, label]) => h('a', { href }, label)));
 const state = h('a', { href: '/lab', hidden: true });
-const main = h('main', { id: 'main', tabindex: -1 });
+const main = document.querySelector('main') ?? h('main', { id: 'main', tabindex: -1 });
+let doc = main.isConnected && location.pathname; // the path of the document that the server put into the page
 let leaving = new AbortController();
 
 async function signIn() {
@@ -99,12 +100,18 @@ async function show() {
   delete document.documentElement.dataset.ready;
   for (const d of document.querySelectorAll('dialog')) d.close(); // its links lead to another page
   const route = routes.find(([pattern]) => pattern.test(location.pathname));
+  if (doc !== location.pathname) doc = undefined;
   for (const a of nav.children) {
     const href = a.getAttribute('href');
-    // The pages of a table belong to the list of tables.
+    // The pages of a table belong to the list of tables, all documents to their list.
     if (href === location.pathname) a.setAttribute('aria-current', 'page');
-    else if (href === '/' && /^\/(t|d|keys|history)\//.test(location.pathname)) a.setAttribute('aria-current', 'true');
+    else if (href === '/' && /^\/(t|d|keys|history)\//.test(location.pathname) || doc && href.startsWith('/docs/')) a.setAttribute('aria-current', 'true');
     else a.removeAttribute('aria-current');
+  }
+  if (doc) {
+    standing().catch(() => {}); // a document needs no token
+    document.documentElement.dataset.ready = doc;
+    return;
   }
   main.className = '';
   const args = route && segments(location.pathname.match(route[0]).slice(1));
@@ -144,11 +151,15 @@ document.body.append(
   h('a', { class: 'skip', href: '#main' }, 'To the content'),
   h('header', {}, h('b', {}, 'Tabletop'), nav, h('span', { class: 'state' }, state)), main);
 document.addEventListener('click', (e) => {
-  const a = e.target.closest?.('a[href^="/"]');
+  const a = e.target.closest?.('a[href^="/"]:not([href^="/docs/"])'); // the server renders documents
   if (!a || e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
   e.preventDefault();
   go(a.getAttribute('href'));
 });
-addEventListener('popstate', show);
+addEventListener('popstate', () => {
+  if (doc && doc === location.pathname) return; // a section of the same document
+  if (location.pathname.startsWith('/docs/')) location.reload();
+  else show();
+});
 try { await signIn(); } catch { /* show asks for the token */ }
 show();

@@ -169,6 +169,28 @@ export function dialog(title, ...children) {
 /** codeDialog shows the code of several clients: [client, code]. */
 export const codeDialog = (title, codes) => dialog(title, codes.map(([client, code]) => [h('div', { class: 'bar' }, h('b', {}, client), copier('Copy', code, `Copy the line for ${client}`)), h('pre', { class: 'data' }, code)]));
 
+/** tabbed returns tabs and the panel of the open one. panels are { name: elements }; opened(name) is called when a tab opens, also for the first one. */
+export function tabbed(label, panels, opened, first = Object.keys(panels)[0]) {
+  const panel = h('div', { role: 'tabpanel' });
+  const tabs = h('div', { class: 'bar', role: 'tablist', 'aria-label': label });
+  const open = (name) => {
+    for (const b of tabs.children) {
+      b.setAttribute('aria-selected', String(b.textContent === name));
+      b.tabIndex = b.textContent === name ? 0 : -1;
+    }
+    fill(panel, panels[name]);
+    opened?.(name);
+  };
+  tabs.append(...Object.keys(panels).map((name) => h('button', { type: 'button', role: 'tab', onclick: () => open(name) }, name)));
+  tabs.addEventListener('keydown', (e) => {
+    const all = [...tabs.children], i = all.indexOf(document.activeElement);
+    const to = all[i + { ArrowRight: 1, ArrowLeft: -1 }[e.key]];
+    if (to) { to.focus(); open(to.textContent); }
+  });
+  open(first);
+  return [tabs, panel];
+}
+
 /** confirmed asks before an action that cannot be undone. */
 export function confirmed(question, label) {
   return new Promise((resolve) => {

@@ -1,38 +1,16 @@
 // Home: the addresses of the endpoints, their tables, and the present load.
-import { h, copier, button, confirmed, counted, exact, number, plain, notify } from './dom.js';
+import { h, copier, button, confirmed, counted, exact, number, plain, notify, tabbed } from './dom.js';
 import { get, post, part } from './api.js';
-import { awsLine } from './code.js';
+import { clientCode } from './clients.js';
 import { createBigtable, createDynamoDB, importFile } from './create.js';
 import { keysPath, rowsPath, streamsPath, tablePath } from './paths.js';
 
-// lines configure a client of each language to find the endpoints: an endpoint accepts any credentials, and clients require some.
-function lines(info) {
-  const out = [], { bigtable: bt, dynamodb: ddb, project, instance } = info;
-  if (bt) {
-    const colon = bt.lastIndexOf(':');
-    out.push(['Bigtable: any', `export BIGTABLE_EMULATOR_HOST=${bt}`]);
-    out.push(['Go', `os.Setenv("BIGTABLE_EMULATOR_HOST", "${bt}"); client, err := bigtable.NewClient(ctx, "${project}", "${instance}")`]);
-    out.push(['Java', `BigtableDataClient client = BigtableDataClient.create(BigtableDataSettings.newBuilderForEmulator("${bt.slice(0, colon)}", ${bt.slice(colon + 1)}).setProjectId("${project}").setInstanceId("${instance}").build());`]);
-    out.push(['Python', `import os; os.environ["BIGTABLE_EMULATOR_HOST"] = "${bt}"; from google.cloud import bigtable; instance = bigtable.Client(project="${project}", admin=True).instance("${instance}")`]);
-    out.push(['JavaScript', `process.env.BIGTABLE_EMULATOR_HOST = "${bt}"; const instance = new Bigtable({ projectId: "${project}" }).instance("${instance}");`]);
-    out.push(['cbt', `BIGTABLE_EMULATOR_HOST=${bt} cbt -project ${project} -instance ${instance} ls`]);
-  }
-  if (ddb) {
-    out.push(['DynamoDB: any', `export AWS_ENDPOINT_URL_DYNAMODB=${ddb} AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=tabletop AWS_SECRET_ACCESS_KEY=tabletop`]);
-    out.push(['Go', `client := dynamodb.New(dynamodb.Options{BaseEndpoint: aws.String("${ddb}"), Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("tabletop", "tabletop", "")})`]);
-    out.push(['Java', `DynamoDbClient client = DynamoDbClient.builder().endpointOverride(URI.create("${ddb}")).region(Region.US_EAST_1).credentialsProvider(StaticCredentialsProvider.create(AwsBasicCredentials.create("tabletop", "tabletop"))).build();`]);
-    out.push(['Python', `import boto3; client = boto3.client("dynamodb", endpoint_url="${ddb}", region_name="us-east-1", aws_access_key_id="tabletop", aws_secret_access_key="tabletop")`]);
-    out.push(['JavaScript', `const client = new DynamoDBClient({ endpoint: "${ddb}", region: "us-east-1", credentials: { accessKeyId: "tabletop", secretAccessKey: "tabletop" } });`]);
-    out.push(['AWS CLI', awsLine(info, 'list-tables')]);
-  }
-  return out;
-}
-
 function addresses(info, open) {
   const endpoint = (name, at) => at && h('span', { class: 'bar' }, h('b', {}, name), h('code', { class: 'data' }, at), copier('Copy', at, `Copy the address of ${name}`));
+  const panels = Object.fromEntries(Object.entries(clientCode(info)).map(([language, codes]) => [language, h('div', { class: 'halves' }, codes.map(([name, code]) =>
+    h('div', {}, h('h3', {}, name), h('div', { class: 'bar one' }, h('pre', {}, code), copier('Copy', code, `Copy the code for ${name} in ${language}`)))))]));
   return h('section', { class: 'card' }, h('h2', {}, 'Addresses'), h('div', { class: 'bar' }, endpoint('Bigtable', info.bigtable), endpoint('DynamoDB', info.dynamodb)),
-    h('details', { open }, h('summary', {}, 'Lines for Go, Java, Python, JavaScript and shells'), h('table', { class: 'lines' }, h('tbody', {}, lines(info).map(([what, line]) =>
-      h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, h('code', { class: 'data' }, line)), h('td', {}, copier('Copy', line, `Copy the line for ${what}${/any$/.test(what) ? '' : line.includes(info.dynamodb || '\n') ? ', DynamoDB' : ', Bigtable'}`))))))));
+    h('details', { open }, h('summary', {}, 'Code for shells, Go, Java, Python and JavaScript'), tabbed('Language', panels)));
 }
 
 function banners(info) {

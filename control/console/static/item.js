@@ -1,10 +1,11 @@
 // Items of a DynamoDB table: scan, query and get, and edits with their effects.
-import { h, fill, exact, jsonText, shown, marked, plain, errorBox, button, dialog, footer, confirmed, save, notify, number, counted } from './dom.js';
+import { h, fill, exact, jsonText, shown, marked, plain, errorBox, button, dialog, footer, confirmed, save, tabbed, notify, number, counted } from './dom.js';
 import { dynamo, get, part, post, query } from './api.js';
 import { escapes, unescapedText } from './bytes.js';
 import { cellsShown, keyShown } from './changes.js';
 import { importFile } from './create.js';
 import { codeField } from './field.js';
+import { itemForm } from './form.js';
 import { grid } from './grid.js';
 import { compared, ordered, typeOf, valueShown, valueText } from './items.js';
 import { callsPath, itemHistoryPath, itemRowPath, streamsPath, tabs } from './paths.js';
@@ -32,6 +33,8 @@ function condition(n, name, op, type, text, names, values) {
     default: return `#${n} ${op} ${value(text, 0)}`;
   }
 }
+
+let editedAs = 'Form'; // the tab of the last edit
 
 const select = (label, choices, value) => h('select', { 'aria-label': label }, choices.map((c) => h('option', { value: c, selected: c === value }, plain(c))));
 
@@ -155,7 +158,13 @@ export async function show(main, { args: [name], info, params, signal, go }) {
 
   function edit(item) {
     const area = h('textarea', { rows: 16, 'aria-label': 'The item in the JSON of DynamoDB', value: jsonText(item ? Object.fromEntries(ordered(item, keyNames)) : Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: '' }])), 2) });
-    const diff = h('div'), cells = h('div', { 'data-edit': '' }), wrong = h('div');
+    const field = codeField(area, 'json');
+    const form = itemForm(t.KeySchema.map((k) => [k.AttributeName, types[k.AttributeName]]), (made, reason) => {
+      if (!made) return invalid(reason);
+      field.put(jsonText(made, 2));
+      changes();
+    });
+    const diff = h('div', { 'data-diff': '' }), cells = h('div', { 'data-edit': '' }), wrong = h('div');
     // asked identifies the request of the shown cells: a late answer belongs to another one.
     let asked;
     let now; // the item in the text; undefined if the text is invalid
@@ -169,8 +178,18 @@ export async function show(main, { args: [name], info, params, signal, go }) {
           h('small', {}, answer.kept > 0 && answer.kept === 1 ? '1 cell is unchanged. ' : `${number(answer.kept)} cells are unchanged. `, answer.more > 0 && `${number(answer.more)} more are not shown. `));
       } catch (err) { if (asked === mine) fill(cells, errorBox(err)); }
     }
+    function invalid(reason, item) {
+      now = item;
+      asked = undefined;
+      put.disabled = true;
+      fill(cells);
+      fill(diff, h('span', { class: 'bad' }, plain(reason)));
+    }
     function changes() {
-      try { now = JSON.parse(area.value); } catch (err) { now = asked = undefined; put.disabled = true; fill(cells); fill(diff, h('span', { class: 'bad' }, plain(err.message))); return; }
+      try { now = JSON.parse(area.value); } catch (err) { return invalid(err.message); }
+      if (!now || typeof now !== 'object' || Array.isArray(now)) return invalid('An item is a JSON object of its attributes.');
+      const empty = keyNames.find((a) => now[a] && Object.values(now[a])[0] === '');
+      if (empty !== undefined) return invalid(`Enter a value of ${empty}, which is part of the key.`, now);
       const was = item ?? {};
       const lines = [];
       for (const a of new Set([...Object.keys(was), ...Object.keys(now)])) {
@@ -194,10 +213,13 @@ export async function show(main, { args: [name], info, params, signal, go }) {
     if (item) post(`items/${part(name)}/preview`, { delete: keyOf(item) }).then(({ key }) => key && under && fill(places,
       h('a', { href: itemRowPath(under, info, key, name, keyOf(item)) }, 'Its row'), h('a', { href: callsPath(under, key) }, 'Its requests'), past, h('a', { href: streamsPath(under, info, name, key, keyOf(item)) }, 'Its stream records')), () => {});
     const d = dialog(item ? `Item ${plain(keyText(item))}` : 'New item', item && places, item && h('table', {}, h('tbody', {}, ordered(item, keyNames).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(a)), h('td', {}, valueShown(v)))))),
-      h('details', { open: !item }, h('summary', {}, 'Edit, as DynamoDB JSON'), codeField(area, 'json').el, h('h2', {}, 'Changes of attributes'), diff, h('h2', {}, 'Changes of cells in the row'), cells), wrong, footer(item ? 'Close' : 'Cancel',
+      h('details', { open: !item }, h('summary', {}, 'Edit'), ...tabbed('Edit as', { Form: form.el, JSON: field.el }, (name) => {
+        editedAs = name;
+        changes(); // the form may have had a mistake
+        if (name === 'Form') form.put(now);
+      }, editedAs), h('h2', {}, 'Changes of attributes'), diff, h('h2', {}, 'Changes of cells in the row'), cells), wrong, footer(item ? 'Close' : 'Cancel',
         item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete it')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) })); }, { class: 'danger' }),
         put));
-    changes();
   }
 
   const first = () => { starts = []; return run(); };

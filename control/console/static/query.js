@@ -1,5 +1,5 @@
 // Query: requests of DynamoDB, and PartiQL, with their Bigtable calls; SQL; and ReadRows with bounds and a filter.
-import { h, exact, fill, jsonText, plain, shown, button, codeDialog, copier, save, errorBox, number, counted } from './dom.js';
+import { h, exact, fill, jsonText, plain, shown, button, codeDialog, copier, save, tabbed, errorBox, number, counted } from './dom.js';
 import { dynamo, get, part, query } from './api.js';
 import { bytesShown, base64Of, escapes, unescaped, timeOf } from './bytes.js';
 import { ordered, valueShown } from './items.js';
@@ -121,24 +121,7 @@ export async function show(main, { info, params }) {
     }), { class: 'primary' }), copier('Copy as Go', () => readCode({ table: native[at.value]?.table ?? '', prefix: prefix.value, start: start.value, end: end.value, match: match.value, filter: filter.value, most: most.value, reverse: reverse.checked }))));
 
   const panels = { DynamoDB: dynamoTab, PartiQL: partiTab, SQL: sqlTab({ info, tables: tables.bigtable, run }), ReadRows: rowsTab };
-  const tabs = h('div', { class: 'bar', role: 'tablist', 'aria-label': 'Language' });
-  const panel = h('div', { role: 'tabpanel' });
-  const open = (name) => {
-    for (const b of tabs.children) {
-      b.setAttribute('aria-selected', String(b.textContent === name));
-      b.tabIndex = b.textContent === name ? 0 : -1;
-    }
-    fill(panel, panels[name]);
-    fill(result);
-  };
-  tabs.append(...Object.keys(panels).map((name) => h('button', { type: 'button', role: 'tab', onclick: () => open(name) }, name)));
-  tabs.addEventListener('keydown', (e) => {
-    const all = [...tabs.children], i = all.indexOf(document.activeElement);
-    const to = all[i + { ArrowRight: 1, ArrowLeft: -1 }[e.key]];
-    if (to) { to.focus(); open(to.textContent); }
-  });
-  main.append(h('h1', {}, 'Query'), tabs, panel, result);
-  open('DynamoDB');
+  main.append(h('h1', {}, 'Query'), ...tabbed('Language', panels, () => fill(result)), result);
   await begin();
   if (params.get('op')) {
     if (operations.includes(params.get('op'))) operation.value = params.get('op');

@@ -1,17 +1,22 @@
 // Streams: the records of DynamoDB Streams and of Bigtable's change stream about one write, side by side.
-import { h, exact, fill, jsonText, shown, plain, virtual, lineShown, errorBox, notify, number, size } from './dom.js';
+import { h, button, exact, fill, jsonText, shown, plain, virtual, errorBox, notify, number, size } from './dom.js';
 import { bytesShown, textOf, timeOf } from './bytes.js';
-import { get, live, part, projectOf, query } from './api.js';
+import { dynamo as operate, get, live, part, post, projectOf, query } from './api.js';
 import { keyShown } from './changes.js';
-import { awsLine, shellOf } from './code.js';
 import { itemPath, rowsPath, tabs } from './paths.js';
 
 const kept = 5000; // lines
 const spans = { '15 minutes': 900, 'an hour': 3600, '24 hours': 86400, 'all that is kept': 0 };
 const events = { INSERT: 'ok', MODIFY: '', REMOVE: 'bad' };
 
-const dynamoHow = (info, table) => awsLine({ dynamodb: info.dynamodb || 'http://127.0.0.1:8000' }, `update-table --table-name ${shellOf(table)} --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES`);
-const bigtableHow = (info, table) => `admin, err := bigtable.NewAdminClient(ctx, "${info.project}", "${info.instance}") // with BIGTABLE_EMULATOR_HOST=${info.bigtable}\nerr = admin.UpdateTableWithChangeStream(ctx, "${table}", 24*time.Hour)`;
+/** enabler returns a button that turns on the streams of a table: bigtable is its path in the API, dynamodb a name; without one its stream is left alone. */
+const enabler = (bigtable, dynamodb, then) => button(bigtable && dynamodb ? 'Enable both streams' : 'Enable its stream', async () => {
+  if (dynamodb) await operate('UpdateTable', { TableName: dynamodb, StreamSpecification: { StreamEnabled: true, StreamViewType: 'NEW_AND_OLD_IMAGES' } });
+  if (bigtable) await post(bigtable);
+  await then();
+}, { class: 'primary' });
+
+const changesAt = (instance, table, project) => `tables/${part(instance)}/${part(table)}/changes` + query({ project });
 
 /** of returns the page of a stream. */
 const of = (places) => '/streams' + query(places);
@@ -90,52 +95,71 @@ export function changeShown(c, t, info) {
 const sorted = (keys) => JSON.stringify(Object.entries(keys).sort(([a], [b]) => a < b ? -1 : 1));
 
 /** listed shows all streams for selection, including new ones. */
-async function listed(main, info, signal) {
+async function listed(main, { info, signal, go }) {
   let asked = 0;
   const draw = async () => {
-    const mine = ++asked, all = await get('streams');
-    if (mine === asked && !signal.aborted) listOf(fill(main, h('h1', {}, 'Streams')), all, info);
+    const mine = ++asked, [all, tables] = await Promise.all([get('streams'), get('tables')]);
+    if (mine === asked && !signal.aborted) listOf(fill(main, h('h1', {}, 'Streams')), all, tables, info, go);
   };
   live.addEventListener('tables', () => draw().catch(notify), { signal });
   await draw();
 }
 
-function listOf(main, all, info) {
+/** silent returns the tables that lack a stream, those of DynamoDB first: label, name of the DynamoDB table, under as the Bigtable table, and lacks with the same members for the sides without a stream. */
+function silent(all, tables) {
+  const streamed = new Set([...all.bigtable.map((b) => b.name), ...all.dynamodb.filter((d) => d.status !== 'DISABLED').map((d) => d.table)]);
+  const mapped = tables.dynamodb.map((name) => ({ label: name, name, under: tables.bigtable.find((b) => b.dynamodb?.includes(name)) }));
+  const known = new Set(mapped.map((t) => t.under));
+  return [...mapped, ...tables.bigtable.filter((b) => !b.own && !known.has(b)).map((b) => ({ label: `${b.instance} / ${b.table}`, under: b }))]
+    .map((t) => ({ ...t, lacks: { name: !streamed.has(t.name) && t.name, under: t.under && !streamed.has(t.under.name) && t.under } })).filter(({ lacks }) => lacks.name || lacks.under);
+}
+
+function listOf(main, all, tables, info, go) {
+  const place = (t) => ({ project: projectOf(t.name) === info.project ? '' : projectOf(t.name), bigtable: `${t.instance}/${t.table}` });
+  const choices = silent(all, tables), act = h('span');
+  const choice = h('select', { 'aria-label': 'Table without a stream' }, choices.map((t, i) => h('option', { value: i }, plain(t.label))));
+  const choose = () => {
+    const { name, under, lacks } = choices[choice.value];
+    fill(act, enabler(lacks.under && changesAt(under.instance, under.table, place(under).project), lacks.name, () => go(of({ ...(under && place(under)), dynamodb: name }))));
+  };
+  const start = choices.length > 0 && h('div', { class: 'bar', 'data-enable': '' }, choice, act);
+  if (start) choose();
+  choice.addEventListener('change', choose);
   if (!all.bigtable.length && !all.dynamodb.length) {
-    main.append(h('div', { class: 'note' }, h('p', {}, 'No table has a stream yet. A DynamoDB stream records each item that changes:'), lineShown(dynamoHow(info, 'orders')),
-      h('p', {}, 'and a Bigtable change stream records each mutation of a row, through either endpoint:'), lineShown(bigtableHow(info, 'orders'))));
+    main.append(h('div', { class: 'note' }, h('p', {}, 'No table has a stream yet. A DynamoDB stream records each item that changes, and a Bigtable change stream each mutation of a row, through either endpoint.'),
+      start || h('p', {}, 'There are no tables yet: ', h('a', { href: '/' }, 'Home'), ' creates one.')));
     return;
   }
   const head = (...names) => h('thead', {}, h('tr', {}, names.map((x) => h('th', { scope: 'col' }, x))));
-  const place = (t) => ({ project: projectOf(t.name) === info.project ? '' : projectOf(t.name), bigtable: `${t.instance}/${t.table}` });
   main.append(h('p', { class: 'soft' }, 'Both endpoints record the writes of a table; their records of the same write are shown side by side.'));
   main.append(h('h2', {}, 'DynamoDB Streams'));
   if (all.dynamodb.length) main.append(h('table', {}, head('table', 'stream', 'view', 'status', 'rows in'), h('tbody', {}, all.dynamodb.map((d) => h('tr', {},
     h('td', {}, h('a', { href: of({ bigtable: d.over && `${d.instance}/${d.over}`, dynamodb: d.table, arn: d.latest ? '' : d.arn }) }, plain(d.table))), h('td', { class: 'mono' }, plain(d.label)),
     h('td', {}, plain(d.view)), h('td', {}, plain(d.status)), h('td', { class: 'mono' }, d.over && plain(d.over)))))));
-  else main.append(h('div', { class: 'note' }, 'None. Turn one on:', lineShown(dynamoHow(info, 'TABLE'))));
+  else main.append(h('p', { class: 'soft' }, 'None.'));
   main.append(h('h2', {}, 'Change streams of Bigtable'));
   if (all.bigtable.length) main.append(h('table', {}, head('table', 'kept for', 'items of'), h('tbody', {}, all.bigtable.map((b) => h('tr', {},
     h('td', {}, h('a', { href: of({ ...place(b), dynamodb: b.dynamodb?.find((name) => all.dynamodb.some((d) => d.table === name)) }) }, plain(`${b.instance} / ${b.table}`))),
     h('td', {}, plain(b.retention.replace(/0m0s$/, ''))), h('td', {}, plain((b.dynamodb ?? []).join(', '))))))));
-  else main.append(h('div', { class: 'note' }, 'None. Turn one on, in Go:', lineShown(bigtableHow(info, 'TABLE'))));
+  else main.append(h('p', { class: 'soft' }, 'None.'));
+  if (start) main.append(h('h2', {}, 'Tables without a stream'), start);
   if (all.more) main.append(h('p', { class: 'soft' }, 'There are more streams than a page lists.'));
 }
 
-export async function show(main, { info, params, signal }) {
+export async function show(main, { info, params, signal, go }) {
   const project = params.get('project'), arn = params.get('arn'), dynamo = params.get('dynamodb');
   const [instance, table] = (params.get('bigtable') ?? '').split('/');
-  if (!table && !dynamo) return listed(main, info, signal);
+  if (!table && !dynamo) return listed(main, { info, signal, go });
   main.classList.add('full');
   const sides = { // for each, its source and its position
     records: dynamo && { path: `streams/${part(dynamo)}/records`, asks: { arn }, found: [] },
-    changes: table && { path: `tables/${part(instance)}/${part(table)}/changes`, asks: { project }, found: [] },
+    changes: table && { path: changesAt(instance, table), asks: { project }, found: [] },
   };
   const t = table && { instance, table, name: `projects/${project ?? info.project}/instances/${instance}/tables/${table}` };
   // A link from an item or a row names both, since a write may have one record.
   const row = params.get('row'), key = params.get('key') && sorted(JSON.parse(params.get('key')));
   const wanted = ({ record, change }) => !row && !key || row && change && textOf(change.key, 4096) === row || key && record && sorted(record.dynamodb.Keys) === key;
-  let writes = [], chosen, reading = false;
+  let writes = [], chosen, reading = false, noted;
 
   const side = (write) => fill(beside, h('h2', {}, h('span', {}, write ? timeOf(write.at) : 'A write')), h('div', { class: 'scroll' }, write
     ? [h('h2', {}, 'DynamoDB Streams'), recordShown(write.record, dynamo), h('h2', {}, 'Bigtable’s change stream'), changeShown(write.change, t, info)]
@@ -187,7 +211,12 @@ export async function show(main, { info, params, signal }) {
     if (sides.records) sides.records.there = all.dynamodb.some((d) => d.table === dynamo && (arn ? d.arn === arn : d.latest));
     if (sides.changes) sides.changes.there = all.bigtable.some((b) => b.name === t.name);
   }
-  const missing = (name, text, line) => sides[name] && !sides[name].there && h('div', { class: 'note', 'data-none': name }, h('p', {}, text), lineShown(line));
+  // absent offers to enable the missing streams.
+  function absent() {
+    const [records, changes] = ['records', 'changes'].map((name) => sides[name] && !sides[name].there);
+    return (records || changes) && h('div', { class: 'note', 'data-none': '' }, h('p', {}, records && changes ? 'The table has no streams.' : records ? 'The DynamoDB table has no stream.' : 'The Bigtable table has no change stream.'),
+      h('div', { class: 'bar' }, enabler(changes && changesAt(instance, table, project), records && dynamo, read)));
+  }
 
   async function read() {
     if (reading) return;
@@ -199,8 +228,10 @@ export async function show(main, { info, params, signal }) {
     for (const name of ['records', 'changes']) if (sides[name]?.there) await more(name).catch(keep);
     reading = false;
     if (signal.aborted) return;
-    fill(notes, failed, missing('records', 'The DynamoDB table has no stream. Turn one on:', dynamoHow(info, dynamo)),
-      missing('changes', 'The Bigtable table has no change stream. Turn one on, in Go:', bigtableHow(info, table)));
+    // A note that stays is not replaced: its button may have the focus.
+    const now = Object.values(sides).map((s) => s && !s.there).join();
+    if (failed.length || now !== noted) fill(notes, failed, absent());
+    noted = failed.length ? undefined : now;
     draw();
   }
 

@@ -1,0 +1,91 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
+	"github.com/tabletop-emu/tabletop/docs"
+)
+
+// TestDocs: the header leads to the documents, whose links lead to each other, to sections, and
+// back. They need no token.
+func TestDocs(t *testing.T) {
+	ctx := browser(t)
+	p := open(t, ctx, start(t))
+	current := func(want string) {
+		t.Helper()
+		if got := ask[string](p, "[...document.querySelectorAll('header nav [aria-current]')].map((a) => a.textContent + ' ' + a.ariaCurrent).join()"); got != want {
+			t.Errorf("%s belongs to %q, want %q", ask[string](p, "location.pathname"), got, want)
+		}
+	}
+	// arrive waits until the browser has loaded another page with an element.
+	arrive := func(path, element string) {
+		t.Helper()
+		p.do(chromedp.WaitReady(element))
+		p.ready(path)
+	}
+	p.click("header nav a[href='/docs/index']")
+	arrive("/docs/index", "main.doc")
+	current("Docs page")
+	if got := ask[string](p, "document.title"); got != "All documents · Tabletop" {
+		t.Errorf("the title is %s", got)
+	}
+	p.sound("the index of documents")
+	p.click("main a[href='/docs/control#faults']")
+	arrive("/docs/control", "#faults")
+	current("Docs true")
+	if top := ask[float64](p, "document.getElementById('faults').getBoundingClientRect().top"); top < 0 || top > 400 {
+		t.Errorf("the section is %v pixels from the top", top)
+	}
+	p.shoot("docs-section")
+	p.do(chromedp.Evaluate[chromedp.Void]("location.hash = 'snapshots'"))
+	p.until("document.getElementById('snapshots').getBoundingClientRect().top < 400")
+	p.ready("/docs/control")
+	p.click("header nav a[href='/lab']")
+	p.ready("/lab")
+	if ask[bool](p, "document.querySelector('main').classList.contains('doc')") {
+		t.Error("another page looks like a document")
+	}
+	p.do(chromedp.Evaluate[chromedp.Void]("history.back()"))
+	arrive("/docs/control", "#faults")
+	p.sound("a document after another page")
+
+	if _, err := chromedp.Call(p.ctx, network.ClearBrowserCookies, cdp.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	p.visit("/docs/tasks/go")
+	p.until("document.querySelector('main h1').textContent.includes('Go')")
+	p.forget() // the header asks for the clock
+}
+
+// TestDocs_Structure: each document has headings in order, and fits a laptop's screen and half
+// of one.
+func TestDocs_Structure(t *testing.T) {
+	ctx := browser(t)
+	p := open(t, ctx, start(t))
+	p.visit("/docs/index")
+	for _, name := range docs.Names() {
+		// A document in the same frame takes a tenth of the time of a visit.
+		ask[any](p, fmt.Sprintf(`(async () => {
+			const text = await (await fetch('/docs/%s')).text();
+			document.querySelector('main').replaceChildren(...new DOMParser().parseFromString(text, 'text/html').querySelector('main').childNodes);
+		})()`, name))
+		for _, width := range []int64{1280, 640} {
+			p.resize(width, 800)
+			p.frame()
+			for _, wrong := range ask[[]string](p, structure) {
+				t.Errorf("%s: %s", name, wrong)
+			}
+			if out := ask[[]string](p, outside); len(out) > 0 {
+				t.Errorf("%s, %d pixels wide: beyond the window are %q", name, width, out)
+			}
+		}
+		p.shoot("docs-" + strings.ReplaceAll(name, "/", "-"))
+		p.sound(name)
+	}
+}

@@ -1,0 +1,92 @@
+package docs_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/docs"
+)
+
+// TestText: a document has the name of its file, with and without its folder and ending.
+func TestText(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"serve": "# tabletop serve\n", "docs/serve.md": "# tabletop serve\n", "tasks/go": "# ", "notes/performance": "# "} {
+		if text, ok := docs.Text(name); !ok || !strings.HasPrefix(text, want) {
+			t.Errorf("%s: %v, %.40q, want %q", name, ok, text, want)
+		}
+	}
+	for _, name := range []string{"", "nothing", "docs", "tasks", "../README", "docs.go", "console-keys.png"} {
+		if text, ok := docs.Text(name); ok {
+			t.Errorf("%q has the text %.40q", name, text)
+		}
+	}
+	for _, name := range []string{"index", "serve", "tasks/go", "notes/performance"} {
+		if !slices.Contains(docs.Names(), name) {
+			t.Errorf("%s is missing in %v", name, docs.Names())
+		}
+	}
+}
+
+var (
+	hrefs = regexp.MustCompile(`href="([^"]*)"`)
+	ids   = regexp.MustCompile(` id="([^"]*)"`)
+	// denied are parts that the console's policy forbids, or that the program does not contain.
+	denied = regexp.MustCompile(`<(img|script|style|iframe|input|details)\b|<[^>]* (style|on\w+)=|<p></p>|\]\(`)
+)
+
+// TestHTML: each document has one title, and each link leads to a section of a document, or to
+// another server. All are reachable from index.
+func TestHTML(t *testing.T) {
+	t.Parallel()
+	pages, sections := map[string]string{}, map[string][]string{}
+	for _, name := range docs.Names() {
+		pages[name] = string(docs.HTML(name, "/docs"))
+		for _, m := range ids.FindAllStringSubmatch(pages[name], -1) {
+			if slices.Contains(sections[name], m[1]) {
+				t.Errorf("%s has the id %s twice", name, m[1])
+			}
+			sections[name] = append(sections[name], m[1])
+		}
+	}
+	reached := map[string]bool{"index": true}
+	for queue := []string{"index"}; len(queue) > 0; queue = queue[1:] {
+		for _, m := range hrefs.FindAllStringSubmatch(pages[queue[0]], -1) {
+			if name, _, _ := strings.Cut(strings.TrimPrefix(m[1], "/docs/"), "#"); name != m[1] && !reached[name] && pages[name] != "" {
+				reached[name] = true
+				queue = append(queue, name)
+			}
+		}
+	}
+	for name, page := range pages {
+		if title := docs.Title(name); title == "" || strings.Count(page, "<h1 ") != 1 || !strings.Contains(page, ">"+title+"</h1>") {
+			t.Errorf("%s has the title %q, and begins with %.80s", name, title, page)
+		}
+		if found := denied.FindAllString(page, -1); found != nil {
+			t.Errorf("%s has %q", name, found)
+		}
+		if !reached[name] {
+			t.Errorf("no link leads to %s", name)
+		}
+		for _, m := range hrefs.FindAllStringSubmatch(page, -1) {
+			to, section, _ := strings.Cut(m[1], "#")
+			other := strings.TrimPrefix(to, "/docs/")
+			if to == "" {
+				other = name
+			}
+			if strings.HasPrefix(m[1], "https://") {
+				continue
+			}
+			if pages[other] == "" || section != "" && !slices.Contains(sections[other], section) {
+				t.Errorf("%s links to %s, which does not exist", name, m[1])
+			}
+		}
+	}
+	if got := pages["console"]; !strings.Contains(got, `<a href="/docs/live">`) || !strings.Contains(got, `<div class="scroll"><table>`) {
+		t.Errorf("console: %s", got)
+	}
+	if got := pages["index"]; !strings.Contains(got, "<td>CONTRIBUTING.md</td>") {
+		t.Errorf("index does not name CONTRIBUTING.md as text: %s", got)
+	}
+}
