@@ -105,7 +105,7 @@ func (c *Client) Instance() string { return c.instance }
 // TablePath returns the resource name of a table.
 func (c *Client) TablePath(table string) string { return c.target(table).path }
 
-// target is the name of a table in calls on it.
+// target is the name of a table or view in calls on it.
 type target struct {
 	path    string      // full name
 	headers metadata.MD // for every call on its data; never changed
@@ -119,18 +119,22 @@ func (c *Client) target(table string) *target {
 	if t, ok := c.targets.Load(table); ok {
 		return t.(*target) //nolint:forcetypeassert // nothing else is stored
 	}
-	path := c.instance + "/tables/" + table
-	routed := route("table_name", path)
-	if c.o.AppProfile != "" {
-		routed += "&" + route("app_profile_id", c.o.AppProfile)
-	}
-	t := &target{path: path, headers: metadata.Pairs(featuresHeader, c.features, routingHeader, routed)}
+	t := c.newTarget("table_name", c.instance+"/tables/"+table)
 	if c.targetCount.Add(1) > maxTargets {
 		c.targets.Clear() // tables come and go
 		c.targetCount.Store(1)
 	}
 	c.targets.Store(table, t)
 	return t
+}
+
+// newTarget returns the target of the resource that calls have in the given field.
+func (c *Client) newTarget(field, path string) *target {
+	routed := route(field, path)
+	if c.o.AppProfile != "" {
+		routed += "&" + route("app_profile_id", c.o.AppProfile)
+	}
+	return &target{path: path, headers: metadata.Pairs(featuresHeader, c.features, routingHeader, routed)}
 }
 
 // outgoing adds the headers of a call on the table's data.

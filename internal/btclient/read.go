@@ -18,6 +18,7 @@ import (
 // Read describes a read of some rows of a table through a filter.
 type Read struct {
 	Table string // table id
+	View  string // id of a materialized view, which is read instead of a table
 	// Keys and Spans select the rows. If both are empty, no row is read; Span{} selects all rows.
 	Keys    [][]byte
 	Spans   []Span
@@ -88,7 +89,8 @@ func (c *Client) ReadRow(ctx context.Context, table string, key []byte, f *btpb.
 // read calls hand with each row until it returns false. Rows of more than most bytes are
 // split into parts; 0 means no limit.
 func (c *Client) read(ctx context.Context, r Read, most int, hand func(Part) bool) error {
-	t := c.reading(r.Table, "ReadRows")
+	kind, id := r.source()
+	t := c.reading(id, "ReadRows")
 	for !r.done() {
 		last, rows, err := c.readOnce(ctx, &r, most, hand)
 		if err == nil {
@@ -103,10 +105,18 @@ func (c *Client) read(ctx context.Context, r Read, most int, hand func(Part) boo
 			}
 		}
 		if err := t.again(ctx, err); err != nil {
-			return fmt.Errorf("reading table %s: %w", r.Table, err)
+			return fmt.Errorf("reading %s %s: %w", kind, id, err)
 		}
 	}
 	return nil
+}
+
+// source returns the kind and the id of what is read.
+func (r *Read) source() (kind, id string) {
+	if r.View != "" {
+		return "view", r.View
+	}
+	return "table", r.Table
 }
 
 // done reports whether the read is complete.
@@ -146,13 +156,20 @@ func (r *Read) goOn(last []byte, rows int64) {
 func (c *Client) readOnce(ctx context.Context, r *Read, most int, hand func(Part) bool) (last []byte, rows int64, err error) {
 	w := c.watch(ctx, "ReadRows", c.o.Deadline)
 	defer w.end() // also for a stream that is not read to its end
-	target := c.target(r.Table)
 	req := &btpb.ReadRowsRequest{
-		TableName: target.path, AppProfileId: c.o.AppProfile,
-		Rows:      rowSet(r.Keys, r.Spans),
-		Filter:    r.Filter,
-		Reversed:  r.Reverse,
-		RowsLimit: r.Limit,
+		AppProfileId: c.o.AppProfile,
+		Rows:         rowSet(r.Keys, r.Spans),
+		Filter:       r.Filter,
+		Reversed:     r.Reverse,
+		RowsLimit:    r.Limit,
+	}
+	var target *target
+	if r.View != "" {
+		target = c.newTarget("materialized_view_name", c.instance+"/materializedViews/"+r.View)
+		req.MaterializedViewName = target.path
+	} else {
+		target = c.target(r.Table)
+		req.TableName = target.path
 	}
 	if r.Stats != nil {
 		req.RequestStatsView = btpb.ReadRowsRequest_REQUEST_STATS_FULL

@@ -116,8 +116,7 @@ func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Dura
 		return false, err
 	}
 	defer r.Close()
-	// While a clock stands still, the commit times of records increase by a microsecond each.
-	until := v.o.Now().Add(-lag + stopped).UnixMicro()
+	until := v.until(lag)
 	rows := map[string]bool{}
 	done := at.number
 	flush := func() error {
@@ -148,6 +147,50 @@ func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Dura
 		}
 	}
 	return whole, errors.Join(r.Err(), flush())
+}
+
+// until returns the commit time of the last record that a lag makes visible. While a clock stands
+// still, the commit times of records increase by a microsecond each.
+func (v *Views) until(lag time.Duration) int64 { return v.o.Now().Add(-lag + stopped).UnixMicro() }
+
+// State describes how far the rows of a view follow its table.
+type State struct {
+	Filling bool   // the rows are not complete: they are made from the rows of the table
+	Next    []byte // with Filling: the next row of the table
+	// Hidden is the time of the oldest change that reads of the view do not show yet. It is zero if
+	// they show all changes.
+	Hidden time.Time
+	// Refill: some changes are no longer recorded, so that the view will be filled again.
+	Refill bool
+}
+
+// State returns the state of a view, which it does not change.
+func (v *Views) State(ctx context.Context, name string) (State, error) {
+	x, d, err := v.find(name)
+	if err != nil {
+		return State{}, refusal.Of(err)
+	}
+	at, err := v.position(ctx, x)
+	if err != nil || !at.whole {
+		return State{Filling: err == nil, Next: at.next}, refusal.Of(err)
+	}
+	if v.o.Lag == 0 {
+		return State{}, nil
+	}
+	r, err := v.o.DB.ReadJournal(x.source(d), engine.JournalOptions{Reason: engine.JournalViews, After: at.number})
+	if needsFill(err) {
+		return State{Refill: true}, nil
+	}
+	if err != nil {
+		return State{}, refusal.Of(err)
+	}
+	defer r.Close()
+	for r.Next() {
+		if rec := r.Record(); v.o.Lag == Manual || rec.Micros > v.until(v.o.Lag) {
+			return State{Hidden: time.UnixMicro(rec.Micros)}, nil
+		}
+	}
+	return State{Refill: needsFill(r.Err())}, nil
 }
 
 // applyRows computes the outputs of the changed source rows with the given keys again, from their
