@@ -22,12 +22,13 @@ const (
 
 // viewJSON is a view in answers.
 type viewJSON struct {
-	Name     string   `json:"name"`     // its resource name
-	Instance string   `json:"instance"` // its id
-	View     string   `json:"view"`     // its id
-	Kind     string   `json:"kind"`     // "logical" or "materialized"
-	Query    string   `json:"query"`
-	Reads    []string `json:"reads"` // the ids of tables and materialized views
+	Name     string      `json:"name"`     // its resource name
+	Instance string      `json:"instance"` // its id
+	View     string      `json:"view"`     // its id
+	Kind     string      `json:"kind"`     // "logical" or "materialized"
+	Query    string      `json:"query"`
+	Reads    []string    `json:"reads"` // the ids of tables and materialized views
+	Columns  []sqlColumn `json:"columns"`
 	// Of a materialized view: the state of its rows, the next row of the table while they are filled,
 	// and the time of the oldest change that its reads do not show.
 	State  string     `json:"state,omitempty"`
@@ -37,7 +38,10 @@ type viewJSON struct {
 
 func viewOf(v *emu.View) viewJSON {
 	parts := strings.Split(v.Name, "/") // projects/P/instances/I/logicalViews/V
-	out := viewJSON{Name: v.Name, Instance: parts[3], View: parts[5], Kind: "logical", Query: v.Query, Reads: append([]string{}, v.Reads...)}
+	out := viewJSON{Name: v.Name, Instance: parts[3], View: parts[5], Kind: "logical", Query: v.Query, Reads: append([]string{}, v.Reads...), Columns: []sqlColumn{}}
+	for _, c := range v.Columns {
+		out.Columns = append(out.Columns, sqlColumn(c))
+	}
 	if m := v.Materialized; m != nil {
 		out.Kind, out.State = "materialized", viewComplete
 		if !m.Hidden.IsZero() {

@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ type viewList struct {
 	Views []struct {
 		Instance, View, Kind, Query, State string
 		Reads                              []string
+		Columns                            []struct{ Name, Type string }
 		Hidden                             *time.Time
 	}
 }
@@ -51,10 +53,10 @@ func TestViews(t *testing.T) {
 		t.Fatalf("the views are %+v", got)
 	}
 	l, m := got.Views[0], got.Views[1]
-	if l.View != "l" || l.Kind != "logical" || l.Query != "SELECT c FROM m" || strings.Join(l.Reads, " ") != "m" || l.State != "" || l.Hidden != nil {
+	if l.View != "l" || l.Kind != "logical" || l.Query != "SELECT c FROM m" || fmt.Sprint(l.Reads, l.Columns) != "[m] [{c BYTES}]" || l.State != "" || l.Hidden != nil {
 		t.Errorf("the logical view is %+v", l)
 	}
-	if m.Instance != "i" || m.View != "m" || m.Kind != "materialized" || !strings.HasPrefix(m.Query, "SELECT SUBSTR") || strings.Join(m.Reads, " ") != "t" || m.State != "complete" || m.Hidden == nil || m.Hidden.Sub(e.lab.Clock().Now()).Abs() > time.Second {
+	if m.Instance != "i" || m.View != "m" || m.Kind != "materialized" || !strings.HasPrefix(m.Query, "SELECT SUBSTR") || fmt.Sprint(m.Reads, m.Columns) != "[t] [{c BYTES} {n INT64}]" || m.State != "complete" || m.Hidden == nil || m.Hidden.Sub(e.lab.Clock().Now()).Abs() > time.Second {
 		t.Errorf("the materialized view is %+v", m)
 	}
 	rows := func(query string) (out []string) {

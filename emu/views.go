@@ -18,10 +18,17 @@ import (
 type View struct {
 	Name  string // resource name
 	Query string
-	// Reads has the ids of the tables and materialized views that the query reads, sorted. It is
-	// empty if one of them does not exist.
+	// Reads has the ids of the tables and materialized views that the query reads, sorted. It and
+	// Columns are empty if one of them does not exist.
 	Reads        []string
+	Columns      []ViewColumn
 	Materialized *ViewState // nil for a logical view
+}
+
+// ViewColumn is a column of a view.
+type ViewColumn struct {
+	Name string
+	Type string // as in SQL
 }
 
 // ViewState describes how far the rows of a materialized view follow its table.
@@ -65,6 +72,9 @@ func (s *Server) Views(ctx context.Context) ([]View, error) {
 		if plan, err := analysis.Analyze(view.Query, analysis.Options{Catalog: s.catalog(s.db, resname.First(r.Name, 4))}); err == nil {
 			for _, use := range plan.Tables {
 				view.Reads = append(view.Reads, use.Table)
+			}
+			for _, c := range plan.Columns {
+				view.Columns = append(view.Columns, ViewColumn{c.Name, c.Type.String()})
 			}
 		}
 		slices.Sort(view.Reads)

@@ -78,6 +78,7 @@ export interface View {
 	kind: 'logical' | 'materialized'
 	query: string
 	reads: string[]
+	columns: { name: string; type: string }[]
 	state?: 'complete' | 'filling' | 'refill'
 	hidden?: string
 }
