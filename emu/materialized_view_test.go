@@ -145,6 +145,8 @@ func TestMaterializedViews_Refusals(t *testing.T) {
 		"SELECT k FROM mv ORDER BY k":                                                               "Table not found: mv",
 		"SELECT nosuch FROM g ORDER BY _key":                                                        "Unrecognized name: nosuch [at 1:8]",
 		"SELECT 1 AS x GROUP BY x":                                                                  many,
+		"SELECT info['a'] = 'x' AS b, COUNT(*) AS n FROM g GROUP BY b":                              "GROUP BY columns of type BOOL are not supported in materialized views: b",
+		"SELECT total['n'] / 2 AS h, _key AS k FROM g ORDER BY h, k":                                "ORDER BY columns of type FLOAT64 are not supported in materialized views: h",
 	} {
 		if strings.Contains(want, "not found: mv") {
 			mustCreateView(t, conn, "mv", byCity)
@@ -283,4 +285,33 @@ func TestMaterializedViews_Reads(t *testing.T) {
 	wantQueryError(t, err, codes.InvalidArgument, "")
 	_, err = client.MutateRow(t.Context(), &btpb.MutateRowRequest{TableName: sqlInstance + "/tables/v1", RowKey: []byte("u"), Mutations: []*btpb.Mutation{{Mutation: &btpb.Mutation_DeleteFromRow_{}}}})
 	wantQueryError(t, err, codes.NotFound, "")
+}
+
+// Rows from which too much is selected or output are left out of a view, and of no other.
+func TestMaterializedViews_LargeRows(t *testing.T) {
+	t.Parallel()
+	conn := newSQL(t).conn
+	set := func(row string, columns ...string) {
+		for i, v := range columns {
+			mutate(t, conn, row, setCell("tags", "ab"[i:][:1], v, 1000))
+		}
+	}
+	large := strings.Repeat("x", 600<<10)
+	set("large", large, large)
+	set("half", large)
+	set("hundred", strings.Repeat("x", 100))
+	set("small", "x")
+	for id, c := range map[string]struct{ query, want string }{
+		"both":     {"SELECT _key AS k, LENGTH(tags['a']) + LENGTH(tags['b']) AS n FROM g WHERE tags['a'] IS NOT NULL ORDER BY k", "half hundred small u#001 u#002"},
+		"one":      {"SELECT _key AS k, LENGTH(tags['a']) AS n FROM g WHERE tags['a'] IS NOT NULL ORDER BY k", "half hundred large small u#001 u#002"},
+		"repeated": {"SELECT _key AS k, REPEAT(tags['a'], 4) AS x FROM g WHERE tags['a'] IS NOT NULL ORDER BY k", "hundred small u#001 u#002"},
+		"grown":    {"SELECT REPEAT(tags['a'], 20) AS x, COUNT(*) AS n, MIN(_key) AS k FROM g WHERE LENGTH(tags['a']) < 200 GROUP BY x", "small u#001 u#002"},
+		"unnested": {"SELECT _key AS k, i, tags['a'] AS a FROM g, UNNEST([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]) AS i WHERE i < 12 AND LENGTH(tags['a']) = 100 ORDER BY k, i", ""},
+	} {
+		mustCreateView(t, conn, id, c.query)
+		got := strings.Fields(strings.NewReplacer("(b'", " ", "')", " ", "k BYTES", "").Replace(queryText(t.Context(), conn, "SELECT DISTINCT k FROM "+id+" ORDER BY k", nil)))
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s has the rows %q, want %q", c.query, got, c.want)
+		}
+	}
 }

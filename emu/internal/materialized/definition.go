@@ -141,10 +141,10 @@ func (d *Definition) keyed(q *plan.Query, s *shape) error {
 			continue
 		}
 		t := q.Columns[n].Type
-		switch t.Kind() { //nolint:exhaustive // the others have no known encoding
+		switch t.Kind() { //nolint:exhaustive // google.bigtable.v2.Type has no ordered encoding of the others
 		case value.KindBytes, value.KindString, value.KindInt64, value.KindTimestamp:
 		default:
-			return refusal.NotBuilt("A key of type " + t.String() + " in a materialized view")
+			return refusal.InvalidView(clause + " columns of type " + t.String() + " are not supported in materialized views: " + q.Columns[n].Name)
 		}
 		fields = append(fields, rowkey.Field{Name: q.Columns[n].Name, Type: t})
 		if s.sort != nil {
