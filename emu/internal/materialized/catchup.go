@@ -171,7 +171,7 @@ func (v *Views) State(ctx context.Context, name string) (State, error) {
 		return State{}, refusal.Of(err)
 	}
 	at, err := v.position(ctx, x)
-	if err != nil || !at.whole {
+	if err != nil || !at.whole || v.populating(x) {
 		return State{Filling: err == nil, Next: at.next}, refusal.Of(err)
 	}
 	if v.o.Lag == 0 {

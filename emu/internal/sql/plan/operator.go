@@ -15,6 +15,8 @@ type Query struct {
 	// Views has an entry for each use of a logical view. The plan expires once the query of a
 	// view changes.
 	Views []ViewUse
+	// IncompleteViews is set if the query may read a materialized view that is being populated.
+	IncompleteViews bool
 }
 
 // ViewUse is a view with its query.
