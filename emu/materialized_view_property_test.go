@@ -32,7 +32,7 @@ import (
 var viewQueries = map[string]string{
 	"counts":  "SELECT info['city'] AS city, COUNT(*) AS n, MIN(info['name']) AS least, MAX(_key) AS last, SUM(total['n']) AS s, AVG(total['m']) AS a FROM g GROUP BY city",
 	"cities":  "SELECT info['city'] AS city, _key AS k, info['name'] AS name, total['n'] AS n FROM g WHERE tags['a'] IS NULL ORDER BY city, k",
-	"tagged":  "SELECT tag, LENGTH(_key) AS size, COUNT(*) AS n FROM g, UNNEST(MAP_KEYS(tags)) AS tag GROUP BY tag, size",
+	"tagged":  "SELECT tag, LENGTH(_key) AS size, COUNT(*) AS n, COUNT(info['name']) AS names, COUNTIF(info['city'] = 'a') AS a, 2 * SUM(total['n']) + COUNT(*) AS s FROM g, UNNEST(MAP_KEYS(tags)) AS tag GROUP BY tag, size",
 	"by_key":  "SELECT _key, COUNT(info['name']) AS n, LOGICAL_OR(info['city'] = 'a') AS a, MAX(WRITE_TIMESTAMP(info, 'name')) AS last FROM g GROUP BY _key",
 	"by_tags": "SELECT _key AS k, tags FROM g ORDER BY k",
 }

@@ -50,7 +50,7 @@ func (v *Views) catchUp(ctx context.Context, name string, lag time.Duration) err
 		return nil
 	}
 	if x.state.restores != restores {
-		x.state = state{restores: restores}
+		x.state, x.totals = state{restores: restores}, nil
 	}
 	x.state.whole = false
 	if err := v.o.DB.JournalSettled(ctx, number); err != nil {
@@ -66,7 +66,7 @@ func (v *Views) catchUp(ctx context.Context, name string, lag time.Duration) err
 		}
 	}
 	if err != nil {
-		x.state.trusted = false
+		x.state.trusted, x.totals = false, nil
 		if errors.Is(err, engine.ErrTableNotFound) {
 			return refusal.NoMaterializedView(name)
 		}
@@ -231,7 +231,7 @@ func (v *Views) applyRows(ctx context.Context, x *view, d *Definition, t *engine
 // fill makes the rows of a view from all rows of its table. Chunks keep the memory small, and no lock of the
 // table is held. If ctx ends, the next fill continues behind the last chunk.
 func (v *Views) fill(ctx context.Context, x *view, d *Definition) error {
-	x.state.trusted = false
+	x.state.trusted, x.totals = false, nil
 	source := x.source(d)
 	at, err := v.position(ctx, x)
 	if err != nil {

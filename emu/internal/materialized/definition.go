@@ -34,6 +34,10 @@ type Definition struct {
 
 	group *plan.Query  // computes rows of the view from outputs; nil without GROUP BY
 	parts []value.Type // types of the values of an output
+	// by is the number of values of an output by which the query groups, the first ones.
+	by    int
+	terms []term      // nil if one of the aggregates is not a term
+	above *plan.Query // computes rows of the view from the results of terms
 }
 
 // outColumn is a column of the view.
@@ -231,7 +235,7 @@ func cellName(column string) (family, qualifier string) {
 	return defaultFamily, column
 }
 
-// split makes the plans d.row and d.group from the plan of the query, which it changes.
+// split makes the plans of d from the plan of the query.
 func (d *Definition) split(q *plan.Query, s *shape) {
 	if s.sort != nil {
 		d.row = &plan.Query{Columns: q.Columns, Root: replaced(q.Root, s.sort, s.sort.Input)}
@@ -257,4 +261,8 @@ func (d *Definition) split(q *plan.Query, s *shape) {
 	}
 	d.row = &plan.Query{Root: row}
 	d.group = &plan.Query{Columns: q.Columns, Root: replaced(q.Root, g, inner)}
+	if d.by = len(g.Keys); d.by == len(d.keys) { // otherwise a row of the view has several groups
+		d.terms = termsOf(inner.Aggregates, d.by)
+	}
+	d.above = &plan.Query{Columns: q.Columns, Root: replaced(q.Root, g, plan.Given{})}
 }

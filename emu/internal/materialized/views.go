@@ -259,7 +259,8 @@ type view struct {
 	ready   time.Time // see Ready
 
 	// Guarded by lock.
-	state state
+	state  state
+	totals map[string]*total // by row of the view
 }
 
 // find returns a view with its current definition.

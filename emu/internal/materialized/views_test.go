@@ -171,6 +171,7 @@ func TestCatchUp_Crashes(t *testing.T) {
 	for _, query := range []string{
 		"SELECT f['q'] AS q, _key AS k FROM t WHERE f['q'] != 'x' ORDER BY q, k",
 		"SELECT f['q'] AS q, COUNT(*) AS n, MAX(f['p']) AS p FROM t GROUP BY q",
+		"SELECT f['q'] AS q, COUNT(*) AS n, SUM(LENGTH(f['p'])) AS p FROM t GROUP BY q",
 	} {
 		disk := faultdisk.NewCrashing(1)
 		open := func(fs vfs.FS) (*Views, *engine.DB) {
