@@ -23,11 +23,11 @@ RELEASE := -trimpath -tags=grpcnotrace '-ldflags=-s -w' -pgo=$(PGO)
 build: ## build bin/tabletop for release: static, with profile-guided optimization (PGO=off for a quicker build)
 	CGO_ENABLED=0 $(GO) build $(RELEASE) -o bin/tabletop ./cmd/tabletop
 
-PARTS ?= archives,image,npm,pypi,maven
+PARTS ?= archives,image,compat-image,npm,pypi,maven
 OUT   ?= dist
 
 .PHONY: dist
-dist: $(if $(findstring maven,$(PARTS)),bin/java-classpath) ## build the files of a release into dist, from the last commit (docs/release.md); PLATFORMS=linux/amd64 and PARTS=archives,image,npm,pypi,maven select some
+dist: $(if $(findstring maven,$(PARTS)),bin/java-classpath) ## build the files of a release into dist, from the last commit (docs/release.md); PLATFORMS=linux/amd64 and PARTS=archives,image,compat-image,npm,pypi,maven select some
 	nice $(GO) -C tools/dist run . -root ../.. -out "$(abspath $(OUT))" -parts "$(PARTS)" $(if $(PLATFORMS),-platforms "$(PLATFORMS)") \
 		$(if $(findstring maven,$(PARTS)),-classpath "$$(cat bin/java-classpath)") -- $(RELEASE)
 

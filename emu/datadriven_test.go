@@ -51,6 +51,7 @@ import (
 //	sample               input: a SampleRowKeysRequest in prototext
 //	gc, advance DURATION
 //	call SERVICE.METHOD  any unary RPC; input and output: its messages in prototext
+//	rest                 input: METHOD PATH, and the body in the lines below; output: status and body
 //
 // A word in double quotes is a Go string. bttest=REASON explains a difference of Google's fake:
 // see TestCompat_bttest_DataDriven.
@@ -191,6 +192,8 @@ func (e *env) command(d *datadriven.TestData) (string, error) {
 		return []byte(key)
 	}
 	switch d.Cmd {
+	case "rest":
+		return e.rest(d)
 	case "create-table":
 		req := &btapb.CreateTableRequest{Parent: testInstance, TableId: table[strings.LastIndex(table, "/")+1:], Table: &btapb.Table{}}
 		input(req.Table)

@@ -80,6 +80,7 @@ type Server struct {
 
 	grpc      *grpc.Server
 	inproc    *inproc.Channel
+	token     string                      // Options.Token
 	faults    Faults                      // nil for none
 	observe   func(*Call)                 // nil for none
 	intercept grpc.UnaryServerInterceptor // of requests in sessions; nil for none
@@ -116,6 +117,7 @@ func New(o Options) (*Server, error) {
 		observe:    o.Observe,
 		countLoad:  o.CountLoad,
 		wireCopies: o.StreamInterceptor == nil,
+		token:      o.Token,
 		inproc:     inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
 		health:     health.NewServer(),
 	}

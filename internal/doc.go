@@ -6,6 +6,7 @@
 //     sqlclient: runs SQL queries, and writes their values as text;
 //     rowmerge: joins the chunks in which rows arrive; preflight: checks that a Bigtable can
 //     be used, for any command.
+//   - rest: serves gRPC services as HTTP with JSON.
 //   - inproc: a gRPC channel inside the process, for any service; pull: iterators from sequences.
 //   - layout: mappings between items and rows.
 //   - heat: counts of the load on keys; cause, probe: the DynamoDB request, or the probe, that

@@ -210,6 +210,10 @@ func (l *live) sleep(p *process) func(context.Context, time.Duration) error {
 			return ctx.Err()
 		}
 		l.env.Advance(d)
+		if l.env.Now().UnixNano()-l.run.Load() > int64(time.Hour) {
+			// The machine is busy: the work must end before the stream's records do, in 24 hours.
+			return pauseFor(ctx, min(d, 100*time.Millisecond))
+		}
 		return pause(ctx, d)
 	}
 }
@@ -430,6 +434,10 @@ func TestFollow_KilledAnywhere(t *testing.T) {
 	}
 	scenes(t, share, func(t *testing.T, s *scene, at, point int) bool {
 		t.Helper()
+		if s.now().Sub(s.made) > 6*time.Hour { // as after many runs: the stream keeps records for 24
+			*s = *set(t, s.first, s.mode)
+		}
+		s.begin()
 		s.bt.Restore(s.loaded)
 		p, err := s.kill(t, at, point)
 		if !p.dead {

@@ -50,6 +50,8 @@ type live struct {
 	m       *mapping.Mapping
 	now     func() time.Time
 	loaded  time.Duration // from now until the time of the loaded items
+	made    time.Time     // by the clock of env
+	run     atomic.Int64  // the time at which a run of the test began, of the clock, in nanoseconds
 	history atomic.Int64  // writes
 }
 
@@ -82,9 +84,14 @@ func createOver(t *testing.T, text string, bt *btkit.Env, more ...testkit.Option
 	}
 	l := &live{env: env, ddb: env.DynamoDB(t), m: m, now: env.Now, bt: bt, target: bt.Conn()}
 	l.clients = stream.Clients{Table: l.ddb, Stream: env.DynamoDBStreams(t)}
+	l.made = env.Now()
+	l.begin()
 	l.createTable(t)
 	return l
 }
+
+// begin begins a run of the test.
+func (l *live) begin() { l.run.Store(l.env.Now().UnixNano()) }
 
 func (l *live) createTable(t *testing.T) {
 	t.Helper()
@@ -151,7 +158,11 @@ func (l *live) common() migrate.Common {
 
 // pause lets other goroutines run; nothing in the tests waits for time.
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(min(d, time.Millisecond))
+	return pauseFor(ctx, min(d, time.Millisecond))
+}
+
+func pauseFor(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

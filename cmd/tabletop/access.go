@@ -56,7 +56,7 @@ const leastTokenBytes = 16
 
 // check rejects contradicting flags, and addresses that other machines can reach without
 // --public.
-func (d *accessFlags) check(bigtable, dynamoDB listenAddress) error {
+func (d *accessFlags) check(bigtable, bigtableREST, dynamoDB listenAddress) error {
 	if (d.TLSCert == "") != (d.TLSKey == "") {
 		return errors.New("--tls-cert and --tls-key must be given together")
 	}
@@ -66,7 +66,7 @@ func (d *accessFlags) check(bigtable, dynamoDB listenAddress) error {
 	for _, endpoint := range []struct {
 		flag string
 		addr listenAddress
-	}{{"--bigtable", bigtable}, {"--dynamodb", dynamoDB}} {
+	}{{"--bigtable", bigtable}, {"--bigtable-rest", bigtableREST}, {"--dynamodb", dynamoDB}} {
 		if endpoint.addr != "" && endpoint.addr != off && !isLoopback(string(endpoint.addr)) {
 			return fmt.Errorf("%s %s can be reached from other machines: add --public to allow that, or listen on 127.0.0.1", endpoint.flag, endpoint.addr)
 		}

@@ -51,6 +51,11 @@ var commands = []struct {
 			Serve serveCommand `cmd:"" group:"Servers:" help:"Serve Bigtable and DynamoDB endpoints over the same rows."`
 		}{}
 	}},
+	{"dynamodb-local", func() any {
+		return &struct {
+			Local dynamoDBLocalCommand `cmd:"" name:"dynamodb-local" group:"Servers:" help:"Serve DynamoDB with the flags of DynamoDB Local."`
+		}{}
+	}},
 	{"ctl", func() any {
 		return &struct {
 			Ctl ctlCommand `cmd:"" group:"Servers:" help:"Control a server that runs with --console: snapshots, clock, faults, requests."`

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"time"
@@ -100,20 +101,7 @@ func (s *serving) openConsole(ctx context.Context, observed *control.Requests, w
 	}
 	web := s.webServer(api)
 	web.ReadHeaderTimeout, web.IdleTimeout = 10*time.Second, 2*time.Minute
-	s.closers = append(s.closers, func() error {
-		err := api.Close() // ends endless requests
-		s.wait(tracked, func(ctx context.Context) {
-			if web.Shutdown(ctx) != nil { // the time is over
-				err = errors.Join(err, web.Close())
-			}
-		})
-		return err
-	})
-	s.background.Go(func() {
-		if err := web.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
-			s.failed <- fmt.Errorf("--console: %w", err)
-		}
-	})
+	s.serveWeb("--console", web, lis, tracked, api.Close) // Close ends endless requests
 	if c.ConsoleFile == "" {
 		return nil
 	}
@@ -135,6 +123,27 @@ func (s *serving) webServer(h http.Handler) *http.Server {
 		MaxHeaderBytes:    maxDynamoDBHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
 	}
+}
+
+// serveWeb serves an endpoint that listen has opened under a flag. At the stop it first calls end,
+// which may be nil.
+func (s *serving) serveWeb(flag string, web *http.Server, lis net.Listener, tracked *trackedListener, end func() error) {
+	s.closers = append(s.closers, func() (err error) {
+		if end != nil {
+			err = end()
+		}
+		s.wait(tracked, func(ctx context.Context) {
+			if web.Shutdown(ctx) != nil { // the time is over
+				err = errors.Join(err, web.Close())
+			}
+		})
+		return err
+	})
+	s.background.Go(func() {
+		if err := web.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- fmt.Errorf("%s: %w", flag, err)
+		}
+	})
 }
 
 // consoleURL returns the URL of the control API.

@@ -27,13 +27,21 @@ var negative = regexp.MustCompile(`^-\.?[0-9]`)
 // switches are the flags of ctl that take no value.
 var switches = []string{"--all", "--help", "--version"}
 
-// arranged moves flags of ctl before its arguments, which must be contiguous. It escapes
-// arguments that begin with a sign; unsigned undoes that.
+// arranged rewrites the arguments of commands whose forms kong does not read.
 func arranged(args []string) []string {
-	at := slices.Index(args, "ctl")
-	if at < 0 || at > 0 && !strings.HasPrefix(args[0], "--config") { // else a word of another command
+	at := slices.IndexFunc(args, func(word string) bool { return word == "ctl" || word == "dynamodb-local" })
+	switch {
+	case at < 0 || at > 0 && !strings.HasPrefix(args[0], "--config"): // a word of another command
 		return args
+	case args[at] == "ctl":
+		return arrangedCtl(args, at)
 	}
+	return arrangedLocal(args, at)
+}
+
+// arrangedCtl moves flags of ctl, the word at a position, before its arguments, which must be
+// contiguous. It escapes arguments that begin with a sign; unsigned undoes that.
+func arrangedCtl(args []string, at int) []string {
 	flags, rest := slices.Clone(args[:at+1]), []string(nil)
 	for args = args[at+1:]; len(args) > 0; args = args[1:] {
 		switch arg := args[0]; {

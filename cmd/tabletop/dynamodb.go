@@ -28,6 +28,8 @@ type dynamoDBFlags struct {
 	StreamRetention     time.Duration `name:"stream-retention" help:"How long a stream keeps a change, and how long a disabled stream can be read. Default: 24h." default:"24h" placeholder:"DURATION" rare:""`
 	KinesisEndpoint     string        `name:"kinesis-endpoint" help:"Deliver the changes of tables with a Kinesis destination to this server (Kinesis API)." placeholder:"URL" rare:""`
 	KinesisDir          string        `name:"kinesis-dir" help:"Deliver the changes of tables with a Kinesis destination to files in this folder: one per stream, one record per line." placeholder:"DIR" rare:""`
+
+	IndexDelay time.Duration `kong:"-"` // like TableDelay, only for indexes that UpdateTable adds or deletes
 }
 
 // auth is one of the three modes; "" is authAny, or authStrict if keys are known.
@@ -142,9 +144,9 @@ func (d *dynamoDBFlags) apply(o *facade.Options, token string) error {
 	o.KinesisEndpoint, o.KinesisDir = d.KinesisEndpoint, d.KinesisDir
 	o.Throttle = map[throttle]facade.Throttle{throttleTables: facade.ThrottleTables, throttlePartitions: facade.ThrottlePartitions}[d.Throttle]
 	o.StreamShards, o.StreamShardRotation, o.StreamRetention = d.StreamShards, d.StreamShardRotation, d.StreamRetention
-	t := d.TableDelay
+	t, index := d.TableDelay, max(d.TableDelay, d.IndexDelay)
 	o.StatusDelays = facade.StatusDelays{
-		Create: t, Update: t, Delete: t, IndexCreate: t, IndexFill: t, IndexDelete: t, TimeToLive: t, Backup: t,
+		Create: t, Update: t, Delete: t, IndexCreate: index, IndexFill: t, IndexDelete: index, TimeToLive: t, Backup: t,
 	}
 	var err error
 	if d.AccessKeys != "" {

@@ -2,6 +2,7 @@
 // moves DynamoDB data to Bigtable and verifies it.
 //
 //	tabletop serve            both endpoints, for any language
+//	tabletop dynamodb-local   the DynamoDB endpoint with the flags of DynamoDB Local
 //	tabletop ctl              control such a server: snapshots, clock, faults
 //	tabletop healthcheck      check whether such a server answers
 //	tabletop sql              query tables and views, also at a prompt
@@ -133,7 +134,7 @@ func main() {
 			os.Exit(exitSignaled + int(syscall.SIGINT))
 		}
 	})
-	code := p.run(ctx, os.Args[1:])
+	code := p.runAs(ctx, os.Args)
 	stop()
 	os.Exit(code)
 }

@@ -49,15 +49,24 @@ const raceOptions = "GORACE"
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusing := grpc.NewServer()
+	go func() { _ = refusing.Serve(l) }()
+	t.Cleanup(refusing.Stop)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir) // Pebble and gRPC need nothing of the user's
 			env.Setenv(raceOptions, os.Getenv(raceOptions))
+			env.Setenv("REFUSING", l.Addr().String())
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits,
+			"runs":  runs,
 		},
 		RequireExplicitExec: true,
 	})
@@ -78,6 +87,18 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got := fmt.Sprint(code); got != args[0] {
 		ts.Fatalf("%s exited %s (%v), want %s", strings.Join(args[1:], " "), got, err, args[0])
+	}
+}
+
+// runs runs tabletop within this process, which is much quicker, and checks its exit code:
+// runs CODE ARGS... Relative paths are those of the package's folder, not of the script's.
+func runs(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: runs CODE ARGS...")
+	}
+	p := &program{stdin: strings.NewReader(""), stdout: ts.Stdout(), stderr: ts.Stderr()}
+	if got := fmt.Sprint(p.run(context.Background(), args[1:])); got != args[0] {
+		ts.Fatalf("tabletop %s exited %s, want %s", strings.Join(args[1:], " "), got, args[0])
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
-	for _, pattern := range []string{"README.md", "docs/*.md", "docs/tasks/*.md"} {
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/tasks/*.md", "docs/arrive/*.md"} {
 		files, err := filepath.Glob(filepath.Join("../..", pattern))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no document is named %s: %v", pattern, err)
@@ -33,10 +33,13 @@ func pages(t *testing.T) map[string]string {
 }
 
 // shownCommand matches a command of a document: group 1 is its name, 2 its arguments.
-var shownCommand = regexp.MustCompile(`\btabletop"?,? "?(serve|ctl|demo|migrate [a-z]+)\b([^\n` + "`" + `|;>]*)`)
+var shownCommand = regexp.MustCompile(`\btabletop"?,? "?(serve|dynamodb-local|ctl|demo|migrate [a-z]+)\b([^\n` + "`" + `|;>]*)`)
 
 // shownFlag matches a flag in arguments.
 var shownFlag = regexp.MustCompile(`--[a-z][a-z-]*`)
+
+// shownLocalFlag matches a flag of dynamodb-local.
+var shownLocalFlag = regexp.MustCompile(` -[a-zA-Z]+`)
 
 // TestPages_Commands checks that the commands of the pages have no flag that the program lacks.
 func TestPages_Commands(t *testing.T) {
@@ -44,7 +47,13 @@ func TestPages_Commands(t *testing.T) {
 	flags := 0
 	for page, text := range pages(t) {
 		for _, shown := range shownCommand.FindAllStringSubmatch(text, -1) {
-			for _, flag := range shownFlag.FindAllString(shown[2], -1) {
+			given := shownFlag.FindAllString(shown[2], -1)
+			if shown[1] == "dynamodb-local" {
+				for _, flag := range shownLocalFlag.FindAllString(shown[2], -1) {
+					given = append(given, "-"+strings.TrimSpace(flag)) // as in its errors
+				}
+			}
+			for _, flag := range given {
 				flags++
 				if p := refusedFlag(t, shown[1], flag); p != "" {
 					t.Errorf("%s: %s", page, p)
@@ -55,7 +64,7 @@ func TestPages_Commands(t *testing.T) {
 	if flags < 50 {
 		t.Errorf("%d flags were found, which cannot be all", flags)
 	}
-	if refusedFlag(t, "migrate plan", "--color") == "" || refusedFlag(t, "serve", "--data") != "" {
+	if refusedFlag(t, "migrate plan", "--color") == "" || refusedFlag(t, "serve", "--data") != "" || refusedFlag(t, "dynamodb-local", "--sharedDB") == "" {
 		t.Error("this test does not find unknown flags")
 	}
 }

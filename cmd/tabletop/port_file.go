@@ -16,8 +16,9 @@ import (
 type ports struct {
 	Bigtable *string `json:"bigtable"`
 	DynamoDB *string `json:"dynamodb"`
-	Console  string  `json:"console,omitempty"` // the URL of the control API; "" without it
-	Token    string  `json:"token,omitempty"`   // its token, unless --token-file has it
+	REST     string  `json:"bigtableRest,omitempty"` // the URL for --bigtable-rest; "" without it
+	Console  string  `json:"console,omitempty"`      // the URL of the control API; "" without it
+	Token    string  `json:"token,omitempty"`        // its token, unless --token-file has it
 }
 
 // writePortFile writes the port file atomically, once clients can connect. The server deletes
@@ -37,6 +38,9 @@ func (s *serving) writePortFile() error {
 	if s.dynamoDBAddr != nil {
 		url := s.dynamoDBURL()
 		p.DynamoDB = &url
+	}
+	if s.restAddr != nil {
+		p.REST = s.restURL()
 	}
 	write := replaceFile
 	if s.consoleAddr != nil {

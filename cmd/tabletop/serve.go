@@ -90,9 +90,10 @@ func (v *viewLag) Decode(ctx *kong.DecodeContext) error {
 }
 
 type serveCommand struct {
-	Bigtable listenAddress `help:"Address of the Bigtable endpoint (plain gRPC), or off. Default: 127.0.0.1:8086; off with --target." placeholder:"HOST:PORT" group:"Endpoints:"`
-	DynamoDB listenAddress `name:"dynamodb" help:"Address of the DynamoDB endpoint, or off. Default: ${default}." default:"127.0.0.1:8000" placeholder:"HOST:PORT" group:"Endpoints:"`
-	PortFile string        `help:"Write the addresses to this file as JSON when ready; docs/serve.md describes the format. The file is removed on exit." placeholder:"FILE" group:"Endpoints:"`
+	Bigtable     listenAddress `help:"Address of the Bigtable endpoint (plain gRPC), or off. Default: 127.0.0.1:8086; off with --target." placeholder:"HOST:PORT" group:"Endpoints:"`
+	DynamoDB     listenAddress `name:"dynamodb" help:"Address of the DynamoDB endpoint, or off. Default: ${default}." default:"127.0.0.1:8000" placeholder:"HOST:PORT" group:"Endpoints:"`
+	BigtableREST listenAddress `name:"bigtable-rest" help:"Address of a second Bigtable endpoint, for gcloud and other clients that speak HTTP with JSON. Default: off." placeholder:"HOST:PORT" group:"Endpoints:" rare:""`
+	PortFile     string        `help:"Write the addresses to this file as JSON when ready; docs/serve.md describes the format. The file is removed on exit." placeholder:"FILE" group:"Endpoints:"`
 
 	Data     string   `help:"Store the data in this folder; acknowledged writes survive a crash. Default: in memory." placeholder:"DIR" group:"Data:"`
 	Mapping  []string `help:"Lay out a DynamoDB table as this mapping file describes; repeatable." placeholder:"FILE" sep:"none" group:"Data:"`
@@ -116,7 +117,7 @@ type serveCommand struct {
 	GC          gcMode         `name:"gc" help:"When expired cells are removed: background (every --gc-interval, as in the service), eager (no read shows them), or manual (never). Default: background." placeholder:"background|eager|manual" group:"Bigtable:"`
 	GCInterval  *time.Duration `name:"gc-interval" help:"How often --gc=background and --gc=eager collect garbage. Default: 1m." placeholder:"DURATION" group:"Bigtable:" rare:""`
 	AdminDelay  time.Duration  `name:"admin-delay" help:"How long admin operations take; new resources are CREATING meanwhile. Default: 0s." placeholder:"DURATION" group:"Bigtable:"`
-	Lag         time.Duration  `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance. Affects reads, consistency tokens and change streams. Default: 0s." placeholder:"DURATION" group:"Bigtable:"`
+	Lag         time.Duration  `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance. Affects reads, consistency tokens and change streams. Default: 0s." placeholder:"DURATION" group:"Bigtable:" rare:""`
 	ViewLag     viewLag        `name:"view-lag" help:"Lag of materialized views; manual waits for ctl refresh. Default: 0s." placeholder:"manual|DURATION" group:"Bigtable:"`
 	Churn       float64        `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record is read. Default: 0." placeholder:"P" group:"Bigtable:" rare:""`
 	KeepDeleted *int64         `name:"keep-deleted" help:"Keep at most this many MiB of deleted tables for UndeleteTable, for at most 7 days; the oldest are removed first. Default: 128 in memory, all with --data." placeholder:"MIB" group:"Bigtable:" rare:""`
@@ -180,6 +181,8 @@ func (c *serveCommand) Validate() error {
 			return errors.New("--target and --data cannot be combined: the target stores the data")
 		case c.Bigtable != "" && c.Bigtable != off:
 			return errors.New("--target and --bigtable cannot be combined: the target is the Bigtable")
+		case c.BigtableREST != "" && c.BigtableREST != off:
+			return errors.New("--target and --bigtable-rest cannot be combined: the target is the Bigtable")
 		case c.DynamoDB == off:
 			return errors.New("--target needs the DynamoDB endpoint, which --dynamodb turns off")
 		case c.GC != "" || c.GCInterval != nil || c.KeepDeleted != nil || c.KeepTables != nil || c.BackupBytes != nil || c.SQLMemory != nil || c.Limits != "" || c.AdminDelay != 0 || c.Lag != 0 || c.ViewLag != 0 || c.Churn != 0:
@@ -204,7 +207,7 @@ func (c *serveCommand) Validate() error {
 	if c.Bigtable == off && c.DynamoDB == off {
 		return errors.New("--bigtable and --dynamodb are both off: nothing to serve")
 	}
-	if err := errors.Join(c.Access.check(c.Bigtable, c.DynamoDB), c.Web.check(), c.Control.check(c.Access, c.Target)); err != nil {
+	if err := errors.Join(c.Access.check(c.Bigtable, c.BigtableREST, c.DynamoDB), c.Web.check(), c.Control.check(c.Access, c.Target)); err != nil {
 		return err
 	}
 	switch c.GC {
@@ -262,6 +265,8 @@ type beginning struct {
 	// load writes the demo to the store, before the DynamoDB endpoint opens. It is nil without a demo.
 	load     func(context.Context, *lab.Lab) error
 	fixtures fs.FS // in place of --fixtures
+	// announce prints the ready lines of another program, which the command replaces. It is nil for serve.
+	announce func(*serving)
 }
 
 func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (err error) {
@@ -310,13 +315,14 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 		_, _ = fmt.Fprintf(p.stderr, "tabletop: warning: the token of --token-file has %s, and can be guessed: use at least %d\n", phrase.Counted(int64(len(token)), "character"), leastTokenBytes)
 	}
 	s := &serving{
-		command: c,
-		tls:     secure,
-		token:   token,
-		program: p,
-		clock:   clock.New(),
-		logger:  slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		failed:  make(chan error, 3),
+		command:  c,
+		tls:      secure,
+		token:    token,
+		program:  p,
+		replaces: with.announce != nil,
+		clock:    clock.New(),
+		logger:   slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		failed:   make(chan error, 3),
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
 
@@ -350,13 +356,17 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 	if err := s.openDynamoDB(ctx, dynamoDB); err != nil {
 		return err
 	}
-	if err := s.openConsole(ctx, observed, with); err != nil {
+	if err := errors.Join(s.openBigtableREST(), s.openConsole(ctx, observed, with)); err != nil {
 		return err
 	}
 	if err := s.writePortFile(); err != nil {
 		return fmt.Errorf("--port-file: %w", err)
 	}
-	s.announce()
+	if with.announce != nil {
+		with.announce(s)
+	} else {
+		s.announce()
+	}
 	select {
 	case <-ctx.Done():
 		return nil
@@ -395,16 +405,18 @@ type serving struct {
 	tls     *tls.Config // nil for plain text
 	token   string      // "": not required
 	failed  chan error  // an endpoint that failed
+	// replaces means that the command is a stand-in for another program, without flags for access.
+	replaces bool
 
 	lab      *lab.Lab           // nil with --target
 	endpoint *dynamodb.Endpoint // of lab
 	leads    sync.Mutex         // held while saving the clock's lead
 
-	bigtableAddr, dynamoDBAddr, consoleAddr net.Addr // nil for a disabled endpoint
-	consoleToken                            string   // "": same as token
-	closers                                 []func() error
-	deadline                                time.Time // of the stop
-	background                              sync.WaitGroup
+	bigtableAddr, dynamoDBAddr, restAddr, consoleAddr net.Addr // nil for a disabled endpoint
+	consoleToken                                      string   // "": same as token
+	closers                                           []func() error
+	deadline                                          time.Time // of the stop
+	background                                        sync.WaitGroup
 }
 
 // openBigtable opens the store and its endpoint. dynamoDB are the options of the DynamoDB
@@ -561,20 +573,7 @@ func (s *serving) openDynamoDB(ctx context.Context, o facade.Options) error {
 		return err
 	}
 	s.dynamoDBAddr = lis.Addr()
-	web := s.webServer(c.Web.guard(handler))
-	s.closers = append(s.closers, func() (err error) {
-		s.wait(tracked, func(ctx context.Context) {
-			if web.Shutdown(ctx) != nil { // the time is over
-				err = web.Close()
-			}
-		})
-		return err
-	})
-	s.background.Go(func() {
-		if err := web.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
-			s.failed <- fmt.Errorf("--dynamodb: %w", err)
-		}
-	})
+	s.serveWeb("--dynamodb", s.webServer(c.Web.guard(handler)), lis, tracked, nil)
 	return nil
 }
 
@@ -614,7 +613,7 @@ func (s *serving) listen(flag string, addr listenAddress, protocol string, greet
 		return nil, nil, listenError(flag, addr, err)
 	}
 	tracked := newTrackedListener(lis, greeting)
-	if tcp, ok := lis.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && s.token == "" {
+	if tcp, ok := lis.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && s.token == "" && !s.replaces {
 		_, _ = fmt.Fprintf(s.program.stderr,
 			"tabletop: warning: %s %s can be reached from other machines without credentials; require a token with --token-file\n", flag, lis.Addr())
 	}
@@ -624,78 +623,6 @@ func (s *serving) listen(flag string, addr listenAddress, protocol string, greet
 	config := s.tls.Clone()
 	config.NextProtos = []string{protocol}
 	return tls.NewListener(tracked, config), tracked, nil
-}
-
-// announce prints the addresses for clients, once the endpoints are open. A shell can evaluate
-// the whole output; "# ready" is its last line.
-func (s *serving) announce() {
-	c, w := s.command, s.program.stdout
-	export := func(name, value string) { _, _ = fmt.Fprintf(w, "export %s=%s\n", name, value) }
-	where := "in memory, discarded on exit"
-	switch {
-	case c.CA != "" || cloudInstance.MatchString(c.Target): // as below
-		where = "at " + c.Target
-		_, _ = fmt.Fprintf(w, "# Bigtable endpoint: %s\n", c.Target)
-	case c.Target != "":
-		where = "at " + c.Target
-		export("BIGTABLE_EMULATOR_HOST", c.Target)
-	case c.Data != "":
-		where = "in " + c.Data
-	}
-	switch {
-	case s.bigtableAddr == nil:
-	case s.tls != nil || s.token != "":
-		// Clients speak plain text, without a token, to BIGTABLE_EMULATOR_HOST.
-		_, _ = fmt.Fprintf(w, "# Bigtable endpoint: %s\n", clientAddr(s.bigtableAddr))
-	default:
-		export("BIGTABLE_EMULATOR_HOST", clientAddr(s.bigtableAddr))
-	}
-	if s.dynamoDBAddr != nil {
-		export("AWS_ENDPOINT_URL_DYNAMODB", s.dynamoDBURL())
-		export("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", s.dynamoDBURL()) // such clients ignore other variables
-		export("AWS_REGION", "us-east-1")
-		export("AWS_DEFAULT_REGION", "us-east-1") // botocore reads only this variable
-		if !c.Dynamo.secret(c.Access) {           // secrets are not printed
-			export("AWS_ACCESS_KEY_ID", "tabletop")
-			export("AWS_SECRET_ACCESS_KEY", "tabletop")
-		}
-	}
-	if s.consoleAddr != nil {
-		export("TABLETOP_CONSOLE_URL", s.consoleURL())
-		page := s.consoleURL() + "/"
-		if s.consoleToken != "" {
-			export("TABLETOP_CONSOLE_TOKEN", s.consoleToken)
-			page += "#token=" + s.consoleToken
-		}
-		_, _ = fmt.Fprintf(w, "# Console: %s\n", page)
-	} else if c.Target == "" { // not available over another Bigtable
-		_, _ = fmt.Fprintln(w, "# --console adds pages that show the data, and a control API")
-	}
-	if c.Web.Like == likeDynamoDBLocal {
-		_, _ = fmt.Fprintln(w, "# Initializing DynamoDB Local with the following configuration:")
-	}
-	if lead := s.lead(); lead > 0 {
-		_, _ = fmt.Fprintf(w, "# clock: %v ahead of the machine's\n", lead.Round(time.Second))
-	}
-	_, _ = fmt.Fprintf(w, "# ready: project %s, instance %s, data %s%s\n", c.Project, c.Instance, where, c.Dynamo.announced())
-}
-
-// dynamoDBURL returns the URL of the DynamoDB endpoint.
-func (s *serving) dynamoDBURL() string {
-	scheme := "http"
-	if s.tls != nil {
-		scheme = "https"
-	}
-	return scheme + "://" + clientAddr(s.dynamoDBAddr)
-}
-
-// clientAddr returns the address to dial for a listener; one on all interfaces is dialed on the
-// loopback.
-func clientAddr(a net.Addr) string {
-	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
-		return net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
-	}
-	return a.String()
 }
 
 // wait ends an endpoint by stop, which waits for requests in flight until its context ends.

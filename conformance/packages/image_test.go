@@ -4,14 +4,17 @@ package packages
 
 import (
 	"archive/tar"
+	"bufio"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -52,7 +55,7 @@ func release(t *testing.T) string {
 		if made.folder, made.err = os.MkdirTemp("", "tabletop-packages-"); made.err != nil { //nolint:usetesting // all tests use it
 			return
 		}
-		parts := "image,npm,pypi"
+		parts := "image,compat-image,npm,pypi"
 		if haveMaven() {
 			parts += ",maven"
 		}
@@ -99,8 +102,11 @@ func read[T any](t *testing.T, elements ...string) (out T) {
 
 type descriptor struct{ Digest string }
 
-// unpack returns the environment of the image, and unpacks its files into a folder.
-func unpack(t *testing.T, layout, folder string) (env []string) {
+// container is the configuration of an image.
+type container struct{ Env, Entrypoint, Cmd []string }
+
+// unpack returns the configuration of an image, and unpacks its files into a folder.
+func unpack(t *testing.T, layout, folder string) container {
 	t.Helper()
 	blob := func(d descriptor) string {
 		return filepath.Join(layout, "blobs", strings.ReplaceAll(d.Digest, ":", "/"))
@@ -112,16 +118,29 @@ func unpack(t *testing.T, layout, folder string) (env []string) {
 		Config descriptor
 		Layers []descriptor
 	}](t, blob(inner.Manifests[0]))
-	config := read[struct {
-		Config struct{ Env, Entrypoint, Cmd []string }
-	}](t, blob(manifest.Config)).Config
-	if !slices.Equal(config.Entrypoint, []string{"/tabletop"}) || !slices.Equal(config.Cmd, []string{"serve"}) {
-		t.Errorf("a container runs %v %v", config.Entrypoint, config.Cmd)
-	}
 	for _, layer := range manifest.Layers {
 		unpackLayer(t, blob(layer), folder)
 	}
-	return config.Env
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return read[struct{ Config container }](t, blob(manifest.Config)).Config
+}
+
+// inside returns a command in the file system of an image: as its user in a chroot if this process may, or
+// else by its path.
+func inside(t *testing.T, folder, workdir string, env []string, words ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
+	cmd.Env = env
+	cmd.Dir = workdir
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: folder, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+	} else {
+		cmd.Path = filepath.Join(folder, words[0])
+		cmd.Dir = filepath.Join(folder, workdir)
+	}
+	return cmd
 }
 
 func unpackLayer(t *testing.T, layer, folder string) {
@@ -144,11 +163,20 @@ func unpackLayer(t *testing.T, layer, folder string) {
 			t.Fatal(err)
 		}
 		name := filepath.Join(folder, h.Name)
-		if h.Typeflag == tar.TypeDir {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		switch h.Typeflag {
+		case tar.TypeDir:
 			if err := os.MkdirAll(name, 0o777); err != nil {
 				t.Fatal(err)
 			}
-		} else {
+		case tar.TypeSymlink:
+			if err := os.Symlink(h.Linkname, name); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		default:
 			data, err := io.ReadAll(r)
 			if err != nil {
 				t.Fatal(err)
@@ -168,30 +196,20 @@ func unpackLayer(t *testing.T, layer, folder string) {
 	}
 }
 
-// TestImage runs the commands of a container in the file system of the image: as its user in a
-// chroot if this process may, or else by their path.
+// TestImage runs the commands of a container in the file system of the image.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	long.Test(t)
 	folder := t.TempDir()
-	env := unpack(t, filepath.Join(release(t), "image"), folder)
-	// Other containers on this machine may have the ports of the image.
-	env = append(env, "TABLETOP_BIGTABLE=0.0.0.0:0", "TABLETOP_DYNAMODB=0.0.0.0:0")
-	if err := os.Chmod(folder, 0o755); err != nil {
-		t.Fatal(err)
+	config := unpack(t, filepath.Join(release(t), "image"), folder)
+	if !slices.Equal(config.Entrypoint, []string{"/tabletop"}) || !slices.Equal(config.Cmd, []string{"serve"}) {
+		t.Errorf("a container runs %v %v", config.Entrypoint, config.Cmd)
 	}
+	// Other containers on this machine may have the ports of the image.
+	env := append(config.Env, "TABLETOP_BIGTABLE=0.0.0.0:0", "TABLETOP_DYNAMODB=0.0.0.0:0")
 	ports := "/tmp/ports.json"
 	command := func(args ...string) *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), "/tabletop", args...)
-		cmd.Env = env
-		cmd.Dir = "/"
-		if os.Getuid() == 0 {
-			cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: folder, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
-		} else {
-			cmd.Path = filepath.Join(folder, "tabletop")
-			cmd.Dir = folder
-		}
-		return cmd
+		return inside(t, folder, "/", env, append([]string{"/tabletop"}, args...)...)
 	}
 	data := "/data/store"
 	if os.Getuid() != 0 {
@@ -224,5 +242,99 @@ func TestImage(t *testing.T) {
 	}
 	if out, err := command("healthcheck", "--port-file", ports).CombinedOutput(); err == nil {
 		t.Errorf("healthcheck without a server: %s", out)
+	}
+}
+
+// TestCompatImage runs the commands of modules of Testcontainers, and awaits what the modules await: a
+// line, a port that their own check finds open, an answer 400.
+func TestCompatImage(t *testing.T) {
+	t.Parallel()
+	long.Test(t)
+	folder := t.TempDir()
+	config := unpack(t, filepath.Join(release(t), "compat-image"), folder)
+	if want := []string{"-jar", "DynamoDBLocal.jar", "-inMemory"}; !slices.Equal(config.Cmd, want) {
+		t.Errorf("a container runs %v", config.Cmd)
+	}
+	const home = "/home/dynamodblocal"
+	for _, tc := range []struct {
+		name       string
+		entrypoint []string // nil: that of the image
+		command    []string
+		line       *regexp.Regexp // on either output, with the port
+		get        int            // the status of GET /; 0 for Bigtable
+	}{
+		{
+			"Bigtable in Go and Java", nil,
+			[]string{"/bin/sh", "-c", "gcloud beta emulators bigtable start --host-port 0.0.0.0:0 --project=test-project"},
+			regexp.MustCompile(`^\[bigtable\] Cloud Bigtable emulator running on \[::\]:(\d+)$`), 0,
+		},
+		{
+			"Bigtable in .NET",
+			[]string{"/usr/bin/gcloud"},
+			[]string{"beta", "emulators", "bigtable", "start", "--host-port", "0.0.0.0:0"},
+			regexp.MustCompile(`running on .*:(\d+)$`), 0,
+		},
+		{
+			"DynamoDB in Go",
+			[]string{"/usr/bin/java", "-Djava.library.path=./DynamoDBLocal_lib"},
+			[]string{"-jar", "DynamoDBLocal.jar", "-sharedDb", "-inMemory", "-port", "0"},
+			regexp.MustCompile(`^Port:\t(\d+)$`), http.StatusBadRequest,
+		},
+		{
+			"DynamoDB on a volume", nil,
+			[]string{"-jar", "DynamoDBLocal.jar", "-sharedDb", "-dbPath", "./data", "-port", "0"},
+			regexp.MustCompile(`^Port:\t(\d+)$`), http.StatusBadRequest,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			entrypoint := tc.entrypoint
+			if entrypoint == nil {
+				entrypoint = config.Entrypoint
+			}
+			server := inside(t, folder, home, config.Env, slices.Concat(entrypoint, tc.command)...)
+			out, err := server.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			server.Stderr = server.Stdout
+			if err := server.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var port, printed string
+			for lines := bufio.NewScanner(out); port == "" && lines.Scan(); {
+				printed += lines.Text() + "\n"
+				if m := tc.line.FindStringSubmatch(lines.Text()); m != nil {
+					port = m[1]
+				}
+			}
+			if port == "" {
+				t.Fatalf("it prints %s", printed)
+			}
+			check := "true && (cat /proc/net/tcp* | awk '{print $2}' | grep -i ':0*1' || nc -vz -w 1 localhost " + port + " || /bin/bash -c '</dev/tcp/localhost/" + port + "')"
+			if text, err := inside(t, folder, home, config.Env, "/bin/sh", "-c", check).CombinedOutput(); err != nil {
+				t.Errorf("the check of the port: %v: %s", err, text)
+			}
+			if tc.get > 0 {
+				resp, err := http.Get("http://127.0.0.1:" + port + "/") //nolint:noctx // the server has no other caller
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := resp.Body.Close(); err != nil || resp.StatusCode != tc.get {
+					t.Errorf("GET / answers %d, %v", resp.StatusCode, err)
+				}
+			}
+			if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, out); err != nil {
+				t.Error(err)
+			}
+			if err := server.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if err := inside(t, folder, home, config.Env, "/bin/sh", "-c", "ls").Run(); err == nil || !strings.HasSuffix(err.Error(), "127") {
+		t.Errorf("an unknown command ends with %v", err)
 	}
 }

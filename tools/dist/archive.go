@@ -19,6 +19,7 @@ type file struct {
 	name       string // with slashes
 	data       []byte
 	executable bool
+	link       string // the target of a symbolic link, without data; "" for a file
 }
 
 func (f file) mode() int64 {
@@ -58,6 +59,9 @@ func writeSorted(w *tar.Writer, files []file, like tar.Header) error {
 	for _, f := range sorted(files) {
 		header := like
 		header.Typeflag, header.Name, header.Mode, header.Size = tar.TypeReg, f.name, f.mode(), int64(len(f.data))
+		if f.link != "" {
+			header.Typeflag, header.Linkname, header.Mode = tar.TypeSymlink, f.link, 0o777
+		}
 		if err := w.WriteHeader(&header); err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -371,55 +372,60 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestImage checks the layout of the image with its readers, and the file system of a container.
-func TestImage(t *testing.T) {
+// TestImages checks the layouts of the images with their readers, and the file systems of containers.
+func TestImages(t *testing.T) {
 	t.Parallel()
-	o := tinyOptions(t, repository(t, nil), "image")
-	if err := dist(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	outer, err := layout.ImageIndexFromPath(filepath.Join(o.out, "image"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := validate.Index(outer); err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := outer.IndexManifest()
-	if err != nil || len(manifest.Manifests) != 1 {
-		t.Fatalf("the layout has %v, %v", manifest, err)
-	}
-	index, err := outer.ImageIndex(manifest.Manifests[0].Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if manifest, err = index.IndexManifest(); err != nil {
-		t.Fatal(err)
-	}
-	var platforms []string
-	for _, m := range manifest.Manifests {
-		platforms = append(platforms, m.Platform.String())
-		image, err := index.Image(m.Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		loaded, err := tarball.ImageFromPath(filepath.Join(o.out, "tabletop_0.1.0_image_"+m.Platform.Architecture+".tar"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := validate.Image(loaded); err != nil {
-			t.Error(err)
-		}
-		for _, image := range []v1.Image{image, loaded} {
-			checkImage(t, image, m.Platform.Architecture)
-		}
-	}
-	if want := []string{"linux/amd64", "linux/arm64"}; !slices.Equal(platforms, want) {
-		t.Errorf("the image is for %v, want %v", platforms, want)
-	}
-	o.platforms = []platform{{"darwin", "arm64"}}
-	if err := dist(t.Context(), o); err == nil || err.Error() != "image: no platform is a Linux" {
-		t.Errorf("without a Linux: %v", err)
+	for kind, check := range map[string]func(*testing.T, v1.Image, string){"image": checkImage, "compat-image": checkCompatImage} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			o := tinyOptions(t, repository(t, nil), kind)
+			if err := dist(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			outer, err := layout.ImageIndexFromPath(filepath.Join(o.out, kind))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := validate.Index(outer); err != nil {
+				t.Fatal(err)
+			}
+			manifest, err := outer.IndexManifest()
+			if err != nil || len(manifest.Manifests) != 1 {
+				t.Fatalf("the layout has %v, %v", manifest, err)
+			}
+			index, err := outer.ImageIndex(manifest.Manifests[0].Digest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if manifest, err = index.IndexManifest(); err != nil {
+				t.Fatal(err)
+			}
+			var platforms []string
+			for _, m := range manifest.Manifests {
+				platforms = append(platforms, m.Platform.String())
+				image, err := index.Image(m.Digest)
+				if err != nil {
+					t.Fatal(err)
+				}
+				loaded, err := tarball.ImageFromPath(filepath.Join(o.out, "tabletop_0.1.0_"+kind+"_"+m.Platform.Architecture+".tar"), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := validate.Image(loaded); err != nil {
+					t.Error(err)
+				}
+				for _, image := range []v1.Image{image, loaded} {
+					check(t, image, m.Platform.Architecture)
+				}
+			}
+			if want := []string{"linux/amd64", "linux/arm64"}; !slices.Equal(platforms, want) {
+				t.Errorf("the image is for %v, want %v", platforms, want)
+			}
+			o.platforms = []platform{{"darwin", "arm64"}}
+			if err := dist(t.Context(), o); err == nil || err.Error() != kind+": no platform is a Linux" {
+				t.Errorf("without a Linux: %v", err)
+			}
+		})
 	}
 }
 
@@ -438,19 +444,7 @@ func checkImage(t *testing.T, image v1.Image, arch string) {
 		t.Errorf("created %v, labels %v", config.Created, c.Labels)
 	}
 	sameNames(t, "ports", c.ExposedPorts, "8000/tcp", "8086/tcp")
-	files := map[string]*tar.Header{}
-	all := mutate.Extract(image)
-	defer func() { _ = all.Close() }()
-	for r := tar.NewReader(all); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[strings.TrimSuffix(h.Name, "/")] = h
-	}
+	files := filesOf(t, image)
 	sameNames(t, "files of the image", files, "LICENSE", "NOTICE", "data", "tabletop", "tmp")
 	for name, want := range map[string]struct {
 		mode  int64
@@ -459,5 +453,50 @@ func checkImage(t *testing.T, image v1.Image, arch string) {
 		if h := files[name]; h != nil && (h.Mode != want.mode || h.Uid != want.owner || h.Gid != want.owner) {
 			t.Errorf("%s has the mode %o and the owner %d:%d, want %o and %d", name, h.Mode, h.Uid, h.Gid, want.mode, want.owner)
 		}
+	}
+}
+
+// filesOf returns the files of an image.
+func filesOf(t *testing.T, image v1.Image) map[string]*tar.Header {
+	t.Helper()
+	files := map[string]*tar.Header{}
+	all := mutate.Extract(image)
+	defer func() { _ = all.Close() }()
+	for r := tar.NewReader(all); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[strings.TrimSuffix(h.Name, "/")] = h
+	}
+}
+
+// checkCompatImage checks the image that takes the place of others: a container without a command is a
+// DynamoDB Local, and the links lead to the program.
+func checkCompatImage(t *testing.T, image v1.Image, arch string) {
+	t.Helper()
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config.Config
+	if config.OS != "linux" || config.Architecture != arch || c.User != "65532:65532" || c.WorkingDir != "/home/dynamodblocal" || c.Healthcheck != nil ||
+		!slices.Equal(c.Entrypoint, []string{"/stand-in"}) || !slices.Equal(c.Cmd, []string{"-jar", "DynamoDBLocal.jar", "-inMemory"}) || !slices.Equal(c.Env, []string{"PATH=/usr/bin:/bin:/"}) {
+		t.Errorf("the configuration is %+v", config)
+	}
+	sameNames(t, "ports", c.ExposedPorts, "8000/tcp")
+	files := filesOf(t, image)
+	links := []string{"stand-in", "bin/sh", "bin/bash", "usr/bin/gcloud", "usr/bin/java"}
+	sameNames(t, "files of the image", files, append(links, "LICENSE", "NOTICE", "data", "tabletop", "tmp", "home/dynamodblocal", "home/dynamodblocal/data")...)
+	for _, name := range links {
+		if h := files[name]; h != nil && (h.Typeflag != tar.TypeSymlink || path.Join(path.Dir(name), h.Linkname) != "tabletop") {
+			t.Errorf("%s leads to %q", name, h.Linkname)
+		}
+	}
+	if h := files["home/dynamodblocal/data"]; h != nil && (h.Uid != imageUser || h.Gid != imageUser) {
+		t.Errorf("its folder belongs to %d:%d", h.Uid, h.Gid)
 	}
 }

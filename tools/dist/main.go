@@ -38,6 +38,7 @@ var parts = []struct {
 }{
 	{"archives", writeArchives},
 	{"image", writeImages},
+	{"compat-image", writeCompatImages},
 	{"npm", writeNPM},
 	{"pypi", writeWheels},
 	{"maven", writeMaven},

@@ -30,11 +30,13 @@ for step in $steps; do
   echo "== $step" >&2
   case $step in
     github)
-      run gh release create "v$version" --verify-tag --generate-notes "${archives[@]}" ./*.cdx.json ./*_image_*.tar SHA256SUMS
+      run gh release create "v$version" --verify-tag --generate-notes "${archives[@]}" ./*.cdx.json ./*image_*.tar SHA256SUMS
       ;;
     image)
       run crane push image "$IMAGE:$version"
+      run crane push compat-image "$IMAGE:$version-compat"
       [[ $version == *-* ]] || run crane tag "$IMAGE:$version" latest
+      [[ $version == *-* ]] || run crane tag "$IMAGE:$version-compat" compat
       ;;
     npm) # those of the platforms first: the main package depends on them
       tag=latest

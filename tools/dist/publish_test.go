@@ -24,7 +24,7 @@ func TestPublish(t *testing.T) {
 		t.Skip("there is no sha256sum here")
 	}
 	o := tinyOptions(t, repository(t, nil), "archives")
-	o.parts = []string{"archives", "image", "npm", "pypi"}
+	o.parts = []string{"archives", "image", "compat-image", "npm", "pypi"}
 	if err := dist(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +34,9 @@ func TestPublish(t *testing.T) {
 	}
 	for _, want := range []string{
 		"gh release create v0.1.0 --verify-tag --generate-notes tabletop_0.1.0_darwin_amd64.tar.gz ",
-		" ./tabletop_0.1.0_image_amd64.tar ./tabletop_0.1.0_image_arm64.tar SHA256SUMS\n",
-		"\ncrane push image registry.example/tabletop:0.1.0\ncrane tag registry.example/tabletop:0.1.0 latest\n",
+		" ./tabletop_0.1.0_compat-image_amd64.tar ./tabletop_0.1.0_compat-image_arm64.tar ./tabletop_0.1.0_image_amd64.tar ./tabletop_0.1.0_image_arm64.tar SHA256SUMS\n",
+		"\ncrane push image registry.example/tabletop:0.1.0\ncrane push compat-image registry.example/tabletop:0.1.0-compat\n" +
+			"crane tag registry.example/tabletop:0.1.0 latest\ncrane tag registry.example/tabletop:0.1.0-compat compat\n",
 		"\nnpm publish --access public --tag latest ./npm/tabletop-emu-win32-x64-0.1.0.tgz\nnpm publish --access public --tag latest ./npm/tabletop-emu-0.1.0.tgz\n",
 		"\ntwine upload pypi/tabletop_emu-0.1.0-py3-none-macosx_12_0_arm64.whl ",
 	} {

@@ -17,6 +17,7 @@ var dialers = map[string]string{
 	"cmd/tabletop/ctl_ask.go":               "the server that a flag or its port file names",
 	"cmd/tabletop/plain_conn.go":            "the Bigtable that a flag names, and whether it speaks TLS",
 	"cmd/tabletop/migrate_target.go":        "the Bigtable that a flag names",
+	"cmd/tabletop/stand_in.go":              "a port of its own container",
 	"testkit/internal/server/connection.go": "itself, in memory",
 }
 

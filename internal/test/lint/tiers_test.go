@@ -106,7 +106,7 @@ var realTime = map[string]string{
 	"conformance/soak/soak_test.go settle":                          "looks again until the heap has settled, however long that takes",
 	"conformance/soak/soak_test.go report":                          "reports how long the run took",
 	"migrate/follow_test.go start":                                  "gives a migration the clock of its servers, which have the real time",
-	"migrate/follow_test.go pause":                                  "lets other goroutines run, for a millisecond or less, and asserts nothing about it",
+	"migrate/follow_test.go pauseFor":                               "lets other goroutines run, for a short time, and asserts nothing about it",
 	"migrate/verify_live_speed_test.go TestVerifyLive_Speed":        "measures, and asserts nothing about it",
 	"migrate/verify_live_speed_test.go rest":                        "keeps the rate of a follower that is measured",
 	"testkit/btkit/example_faults_test.go ExampleEnv_Latency":       "shows a latency beyond the deadline of a call, and awaits neither",
