@@ -1,19 +1,12 @@
 package emu_test
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"testing"
-	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-	"google.golang.org/grpc"
-
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/internal/test/cputime"
 )
@@ -21,7 +14,6 @@ import (
 // viewBench is a server with a table of rows, each with three columns.
 type viewBench struct {
 	srv  *emu.Server
-	conn grpc.ClientConnInterface
 	data btpb.BigtableClient
 	rows int
 }
@@ -42,7 +34,7 @@ func newViewBench(b *testing.B, rows int, query string) *viewBench {
 	if err != nil {
 		b.Fatal(err)
 	}
-	v := &viewBench{srv, conn, btpb.NewBigtableClient(conn), rows}
+	v := &viewBench{srv, btpb.NewBigtableClient(conn), rows}
 	for i := range rows {
 		v.write(b, i)
 	}
@@ -94,87 +86,6 @@ func BenchmarkCompareViewWrite(b *testing.B) {
 					}
 				}
 			}, func(i int) { without.write(b, i) })
-		})
-	}
-}
-
-// BenchmarkCompareViewFill measures writes while a view of a large table is filled: their 99th percentile by that of
-// writes before, as x-quiet, and by that of writes while another goroutine computes, as x-busy. The latter excludes
-// the wait for a processor.
-func BenchmarkCompareViewFill(b *testing.B) {
-	const rows = 1_000_000
-	for name, query := range map[string]string{"ORDER BY": benchOrder, "GROUP BY": benchGroup} {
-		b.Run(name, func(b *testing.B) {
-			v := newViewBench(b, 1, "")
-			for i := 0; i < rows; {
-				req := &btpb.MutateRowsRequest{TableName: sqlInstance + "/tables/t"}
-				for ; i < rows && len(req.GetEntries()) < 1000; i++ {
-					req.Entries = append(req.Entries, &btpb.MutateRowsRequest_Entry{RowKey: fmt.Appendf(nil, "user#%010d", i), Mutations: benchColumns(i)})
-				}
-				stream, err := v.data.MutateRows(b.Context(), req)
-				for err == nil {
-					_, err = stream.Recv()
-				}
-				if !errors.Is(err, io.EOF) {
-					b.Fatal(err)
-				}
-			}
-			v.rows = rows
-			// Writes at a fixed pace: a slow one does not delay the others.
-			n := 0
-			p99 := func(done <-chan struct{}) time.Duration {
-				var took []time.Duration
-				pace := time.NewTicker(2 * time.Millisecond)
-				defer pace.Stop()
-				for end := false; !end; {
-					<-pace.C
-					began := time.Now()
-					v.write(b, n)
-					n++
-					took = append(took, time.Since(began))
-					select {
-					case <-done:
-						end = true
-					default:
-					}
-				}
-				slices.Sort(took)
-				return took[len(took)*99/100]
-			}
-			for b.Loop() {
-				after := func(d time.Duration, do func(done <-chan struct{})) time.Duration {
-					ends, ended := make(chan struct{}), make(chan struct{})
-					time.AfterFunc(d, func() { close(ends) })
-					go func() {
-						defer close(ended)
-						do(ends)
-					}()
-					return p99(ended)
-				}
-				const phase = 10 * time.Second
-				quiet := after(phase, func(done <-chan struct{}) { <-done })
-				busy := after(phase, func(done <-chan struct{}) {
-					for sum := sha256.Sum256(nil); ; sum = sha256.Sum256(sum[:]) {
-						select {
-						case <-done:
-							return
-						default:
-						}
-					}
-				})
-				began := time.Now()
-				filling := after(0, func(<-chan struct{}) {
-					if err := createView(b, v.conn, "v", query); err != nil {
-						b.Error(err)
-					}
-				})
-				b.ReportMetric(float64(filling)/float64(quiet), "x-quiet")
-				b.ReportMetric(float64(filling)/float64(busy), "x-busy")
-				b.ReportMetric(rows/time.Since(began).Seconds(), "rows/s")
-				if _, err := btapb.NewBigtableInstanceAdminClient(v.conn).DeleteMaterializedView(b.Context(), &btapb.DeleteMaterializedViewRequest{Name: sqlInstance + "/materializedViews/v"}); err != nil {
-					b.Fatal(err)
-				}
-			}
 		})
 	}
 }

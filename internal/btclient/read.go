@@ -111,7 +111,7 @@ func (c *Client) read(ctx context.Context, r Read, most int, hand func(Part) boo
 	return nil
 }
 
-// source returns the kind and the id of what is read.
+// source returns the kind and the id of the resource that a read reads.
 func (r *Read) source() (kind, id string) {
 	if r.View != "" {
 		return "view", r.View

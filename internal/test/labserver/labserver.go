@@ -37,7 +37,7 @@ type Options struct {
 	Fixture string
 	// Closed leaves the DynamoDB endpoint closed.
 	Closed bool
-	// ViewLag is that of emu.Options.
+	// ViewLag is the lag of materialized views; see emu.Options.
 	ViewLag time.Duration
 	// Control configures the API. Start sets Lab, Endpoint, Requests, Token and Version.
 	Control control.Options
