@@ -177,20 +177,27 @@ func (v *Views) State(ctx context.Context, name string) (State, error) {
 	if v.o.Lag == 0 {
 		return State{}, nil
 	}
-	r, err := v.o.DB.ReadJournal(x.source(d), engine.JournalOptions{Reason: engine.JournalViews, After: at.number})
+	err = v.checkPosition(x.source(d), at.number)
+	after := at.number
+	if err == nil && v.o.Lag != Manual { // reads apply the records before
+		var first uint64
+		first, err = v.o.DB.JournalAt(x.source(d), engine.JournalViews, v.until(v.o.Lag)+1)
+		after = max(after, first)
+	}
+	if err == nil {
+		var r *engine.JournalReader
+		if r, err = v.o.DB.ReadJournal(x.source(d), engine.JournalOptions{Reason: engine.JournalViews, After: after}); err == nil {
+			defer r.Close()
+			if r.Next() {
+				return State{Hidden: time.UnixMicro(r.Record().Micros)}, nil
+			}
+			err = r.Err()
+		}
+	}
 	if needsFill(err) {
 		return State{Refill: true}, nil
 	}
-	if err != nil {
-		return State{}, refusal.Of(err)
-	}
-	defer r.Close()
-	for r.Next() {
-		if rec := r.Record(); v.o.Lag == Manual || rec.Micros > v.until(v.o.Lag) {
-			return State{Hidden: time.UnixMicro(rec.Micros)}, nil
-		}
-	}
-	return State{Refill: needsFill(r.Err())}, nil
+	return State{}, refusal.Of(err)
 }
 
 // applyRows computes the outputs of the changed source rows with the given keys again, from their

@@ -126,9 +126,7 @@ func TestPopulate(t *testing.T) {
 	v, db := newViews(t, rows, "SELECT f['q'] AS q, _key AS k FROM t ORDER BY q, k")
 	least, most, other := rows, 0, 0
 	err := v.Populate(watched{t.Context(), func() {
-		switch _, err := v.Rows(t.Context(), testView, false); status.Code(err) {
-		case codes.FailedPrecondition:
-		default:
+		if _, err := v.Rows(t.Context(), testView, false); status.Code(err) != codes.FailedPrecondition {
 			other++
 		}
 		if _, err := v.Rows(t.Context(), testView, true); err != nil {
