@@ -108,7 +108,7 @@ RACE_TIMEOUT ?= 12m
 
 # Separate modules, which keep their dependencies out of the main one. A test of
 # internal/test/lint fails if one is missing here.
-MODULES := conformance emu/internal/filter/re2 tools/dist
+MODULES := conformance emu/internal/filter/re2 examples/go tools/dist
 
 # -count=1, since the go command does not notice changes of the program that these tests start.
 .PHONY: test-modules
@@ -198,6 +198,7 @@ conformance: build ## test the official Python clients against a running server
 	.venv/bin/pip install --quiet --disable-pip-version-check -r conformance/python/requirements.txt
 	.venv/bin/python conformance/python/run.py bin/tabletop
 	TABLETOP_BINARY=bin/tabletop PYTHONPATH=clients/python .venv/bin/python -B -W ignore -m pytest -q -p no:cacheprovider -p tabletop conformance/python/test_fixtures.py
+	TABLETOP_BINARY=bin/tabletop PYTHONPATH=clients/python .venv/bin/python -B -W ignore -m pytest -q -p no:cacheprovider -p tabletop examples/python
 
 .PHONY: conformance-client
 conformance-client: build ## run the official Go client's own integration tests
@@ -213,6 +214,7 @@ conformance-js: build ## test the official JavaScript clients against a running 
 	node conformance/js/run.mjs bin/tabletop
 	node conformance/js/control.mjs bin/tabletop
 	node conformance/js/setup/run.mjs bin/tabletop
+	node conformance/js/example.mjs bin/tabletop
 
 bin/java-classpath: conformance/java/pom.xml
 	mvn -q -B -f conformance/java/pom.xml dependency:build-classpath -Dmdep.outputFile=$(CURDIR)/bin/java-classpath
@@ -232,6 +234,10 @@ conformance-java: build bin/java-classpath ## test the official Java clients, an
 	javac -cp "$$(cat bin/java-classpath)" -d bin/java-classes clients/java/Tabletop.java clients/java/TabletopExtension.java conformance/java/Control.java conformance/java/OrdersTest.java
 	java -Dslf4j.internal.verbosity=ERROR -cp "bin/java-classes:$$(cat bin/java-classpath)" Control bin/tabletop
 	TABLETOP_BINARY=bin/tabletop java -Dslf4j.internal.verbosity=ERROR -cp "bin/java-classes:$$(cat bin/java-classpath)" org.junit.platform.console.ConsoleLauncher execute --select-class OrdersTest --select-class OrdersWithFlagsTest --fail-if-no-tests --details summary --disable-banner --disable-ansi-colors
+	mkdir -p bin/java-orders/src
+	for f in Tabletop TabletopExtension; do { echo 'package io.github.tabletopemu;'; cat clients/java/$$f.java; } >bin/java-orders/src/$$f.java; done
+	javac -cp "$$(cat bin/java-classpath)" -d bin/java-orders bin/java-orders/src/*.java examples/java/src/*/java/orders/*.java
+	cd examples/java && TABLETOP_BINARY=$(CURDIR)/bin/tabletop java -Dslf4j.internal.verbosity=ERROR -cp "$(CURDIR)/bin/java-orders:$$(cat $(CURDIR)/bin/java-classpath)" org.junit.platform.console.ConsoleLauncher execute --select-class orders.OrdersTest --fail-if-no-tests --details summary --disable-banner --disable-ansi-colors
 	$(GO) -C conformance test . -count=1 -run TestExamples/Java -conformance.java="$(CURDIR)/bin/java-classes:$$(cat bin/java-classpath)"
 	java -Dslf4j.internal.verbosity=ERROR -cp "$$(cat bin/java-classpath)" conformance/java/Changes.java bin/tabletop
 

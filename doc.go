@@ -24,7 +24,7 @@
 //     applies a mapping file, and facade/maperr has its errors.
 //   - migrate loads and verifies data, and follows live tables. migrate/source reads exports,
 //     migrate/stream the changes of a live table; migrate/infer finds mappings, migrate/lint
-//     checks tables and mappings, migrate/report shows results.
+//     checks tables and mappings, migrate/report shows results, migrate/seed fills tables of a new server.
 //   - fixtures has the fixture folders that ship with the project.
 //   - testkit runs both endpoints inside a Go test, testkit/btkit Bigtable alone.
 //   - control serves the HTTP API and the pages that control a running server; control/lab
@@ -33,6 +33,7 @@
 //     and internal/test has the test machinery.
 //   - conformance, a separate module, tests the program with official clients.
 //   - tools/dist, a separate module, builds the files of a release.
+//   - examples has sample projects of users, in several languages; that in Go is a module.
 //
 // An arrow points from a package to its allowed imports; internal/test/lint enforces it.
 //

@@ -345,7 +345,7 @@ func (s *Server) rows(r *http.Request) (any, error) {
 	return rowsPage(r, client, btclient.Read{Table: id}, mappings)
 }
 
-// rowsPage reads the rows that the parameters of a request select, up to a limit. read has the table or
+// rowsPage reads the rows that the parameters of a request select, up to a limit. read names the table or
 // the view.
 func rowsPage(r *http.Request, client *btclient.Client, read btclient.Read, mappings []*mapping.Mapping) (any, error) {
 	q := r.URL.Query()

@@ -87,7 +87,7 @@ func (s *Server) refreshViews(r *http.Request) (any, error) {
 func (s *Server) viewRows(r *http.Request) (any, error) {
 	project := cmp.Or(r.URL.Query().Get("project"), s.opts.Lab.Options().Project)
 	client := btclient.New(s.opts.Lab.Bigtable().Conn(), project, r.PathValue("instance"), btclient.Options{})
-	out, err := rowsPage(r, client, btclient.Read{View: r.PathValue("view")}, nil)
+	out, err := rowsPage(r, client, btclient.Read{Table: r.PathValue("view"), View: true}, nil)
 	if status.Code(err) == codes.NotFound {
 		return nil, notFound("materialized view", r.PathValue("view"), "GET "+Prefix+"views lists the views")
 	}

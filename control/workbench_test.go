@@ -140,7 +140,7 @@ func TestPreview_Fixtures(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	folders, err := filepath.Glob("../fixtures/subjects/*/mapping.yaml")
-	if err != nil || len(folders) != 18 {
+	if err != nil || len(folders) != 19 {
 		t.Fatalf("%d fixtures, %v", len(folders), err)
 	}
 	for _, file := range folders {

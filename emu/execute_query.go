@@ -135,6 +135,12 @@ func (c *call) toExecute(req *btpb.ExecuteQueryRequest) (*preparedQuery, error) 
 			return nil, refusal.ExpiredQuery(1)
 		}
 	}
+	for _, use := range p.plan.Bundles {
+		b, err := admin.FindSchemaBundle(c.db, "name", current.bundleName(use.Table, use.Bundle))
+		if err != nil || b.GetEtag() != use.Version {
+			return nil, refusal.ExpiredQuery(1)
+		}
+	}
 	for _, use := range p.plan.Tables {
 		t, err := c.db.Table(resname.TablesOf(p.instance) + use.Table)
 		if use.Materialized != 0 {

@@ -137,6 +137,7 @@ func TestMaterializedViews_Refusals(t *testing.T) {
 		"SELECT info['a'] AS a FROM g ORDER BY a":                                                   "queries must select and order by the unmodified _key column from the source table",
 		"SELECT _key, info['a'] AS a, COUNT(*) AS n FROM g GROUP BY _key, a":                        "queries that provide a _key hint must only group by _key",
 		"SELECT info['a'] AS a, COUNT(*) AS _key FROM g GROUP BY a":                                 "queries that provide a _key hint must only group by _key",
+		"SELECT _key AS k, COUNT(*) AS n, GENERATE_UUID() AS u FROM g GROUP BY k":                   "Only immutable functions are supported in materialized views (GoogleSQL:generate_uuid is not immutable)",
 		"SELECT _key AS k, COUNT(*) AS n FROM g WHERE RAND() < 0.5 GROUP BY k":                      "Only immutable functions are supported in materialized views (GoogleSQL:rand is not immutable)",
 		"SELECT info['a'] AS a, ARRAY_AGG(_key) AS n FROM g GROUP BY a":                             "Only stable functions are supported in materialized views (GoogleSQL:array_agg is not stable)",
 		"SELECT info['a'] AS a, ANY_VALUE(_key) AS n FROM g GROUP BY a":                             "Only stable functions are supported in materialized views (GoogleSQL:any_value is not stable)",
@@ -180,7 +181,7 @@ func TestMaterializedViews_Admin(t *testing.T) {
 		t.Errorf("list: %v, %v", list, err)
 	}
 	found, err := tables.ListTables(t.Context(), &btapb.ListTablesRequest{Parent: sqlInstance})
-	if err != nil || len(found.GetTables()) != 2 {
+	if err != nil || len(found.GetTables()) != 3 {
 		t.Errorf("the tables are %v, %v", found, err)
 	}
 	_, err = tables.DeleteTable(t.Context(), &btapb.DeleteTableRequest{Name: sqlInstance + "/tables/g"})

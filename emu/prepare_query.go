@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
+	"github.com/tabletop-emu/tabletop/emu/internal/bundle"
 	"github.com/tabletop-emu/tabletop/emu/internal/materialized"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -105,16 +106,52 @@ type catalog struct {
 	r        admin.Catalog
 	views    *materialized.Views
 	instance string
+	bundles  map[string]*linked // by name, of the bundles whose types were found
+}
+
+// linked is a schema bundle with its messages and enums.
+type linked struct {
+	schema *bundle.Schema
+	etag   string
 }
 
 func (s *Server) catalog(r admin.Catalog, instance string) catalog {
-	return catalog{r, s.views, instance}
+	return catalog{r, s.views, instance, map[string]*linked{}}
 }
 
 // View returns the query of a logical view.
 func (c catalog) View(id string) (query string, ok bool) {
 	v, err := admin.LogicalView(c.r, c.instance+"/logicalViews/"+id)
 	return v.GetQuery(), err == nil
+}
+
+// Type returns a message or enum in a schema bundle of a table. A bundle is linked once, however
+// many types of it the query names.
+func (c catalog) Type(table, id, name string) (of value.Type, version string, ok bool) {
+	full := c.bundleName(table, id)
+	l := c.bundles[full]
+	if l == nil {
+		b, err := admin.FindSchemaBundle(c.r, "name", full)
+		if err != nil {
+			return of, "", false
+		}
+		l = &linked{etag: b.GetEtag()}
+		if l.schema, err = bundle.Proto(b.GetProtoSchema().GetProtoDescriptors()); err != nil { // of Avro schemas
+			return of, "", false
+		}
+		c.bundles[full] = l
+	}
+	if m := l.schema.Message(name); m != nil {
+		return value.ProtoOf(id, m), l.etag, true
+	}
+	if e := l.schema.Enum(name); e != nil {
+		return value.EnumOf(id, e), l.etag, true
+	}
+	return of, "", false
+}
+
+func (c catalog) bundleName(table, id string) string {
+	return resname.TablesOf(c.instance) + table + "/schemaBundles/" + id
 }
 
 // Table returns a table or a materialized view by its id.

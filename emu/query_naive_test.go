@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/bundle"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/rowkey"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/analysis"
@@ -29,6 +30,8 @@ type naiveTable struct {
 	families []analysis.Family // in the order of their names
 	key      *rowkey.Schema
 	rows     []naiveRow // in the order of their keys; each has cells
+	bundle   *bundle.Schema
+	bundleID string
 }
 
 type naiveRow struct {
@@ -86,6 +89,20 @@ func (n naiveTables) Table(id string) (*analysis.Table, bool) {
 func (n naiveTables) View(id string) (query string, ok bool) {
 	query, ok = n.views[id]
 	return query, ok
+}
+
+func (n naiveTables) Type(table, id, name string) (of value.Type, version string, ok bool) {
+	t := n.tables[table]
+	if t == nil || t.bundle == nil || id != t.bundleID {
+		return of, "", false
+	}
+	if m := t.bundle.Message(name); m != nil {
+		return value.ProtoOf(id, m), "", true
+	}
+	if e := t.bundle.Enum(name); e != nil {
+		return value.EnumOf(id, e), "", true
+	}
+	return of, "", false
 }
 
 // naive evaluates plans before their optimization: an operator at a time, over all rows and all columns of a
@@ -222,19 +239,14 @@ func (n *naive) limit(op *plan.Limit) [][]value.Value {
 	count, offset := int64(math.MaxInt64), int64(0)
 	for _, x := range []struct {
 		expr plan.Expr
-		name string
 		into *int64
-	}{{op.Count, "LIMIT", &count}, {op.Offset, "OFFSET", &offset}} {
+	}{{op.Count, &count}, {op.Offset, &offset}} {
 		if x.expr == nil {
 			continue
 		}
 		v, err := n.eval(x.expr, nil)
-		switch {
-		case err != nil:
-		case v.IsNull():
-			err = value.InvalidArgument("%s must not be null", x.name)
-		case v.Int64() < 0:
-			err = value.InvalidArgument("%s expects a non-negative integer literal or parameter", x.name)
+		if err == nil {
+			_, err = function.LimitOf(v, "count and offset")
 		}
 		if n.fails(err) {
 			return nil
@@ -471,6 +483,9 @@ func (n *naive) total(call plan.AggregateCall, rows [][]value.Value) (value.Valu
 		if limit, err = n.eval(call.Limit, nil); err != nil {
 			return limit, err
 		}
+		if _, err := function.LimitOf(limit, "count"); err != nil {
+			return limit, err
+		}
 	}
 	exprs := slices.Clone(call.Args)
 	if call.Having != nil {
@@ -495,6 +510,9 @@ func (n *naive) total(call plan.AggregateCall, rows [][]value.Value) (value.Valu
 			if v := values[by]; !v.IsNull() && (best.IsNull() || (value.Compare(v, best) < 0) == call.HavingMin && value.Compare(v, best) != 0) {
 				best = v
 			}
+		}
+		if slices.ContainsFunc(all, func(values []value.Value) bool { return value.IsNaN(values[by]) }) {
+			all = nil // no row has the maximum or minimum NaN
 		}
 		all = slices.DeleteFunc(all, func(values []value.Value) bool { return values[by].IsNull() || value.Compare(values[by], best) != 0 })
 	}
@@ -560,6 +578,12 @@ func (n *naive) eval(e plan.Expr, row []value.Value) (value.Value, error) {
 			return value.Null, err
 		}
 		return v.Elems()[e.N], nil
+	case *plan.MessageField:
+		v, err := n.eval(e.Expr, row)
+		if err != nil {
+			return value.Null, err
+		}
+		return e.Field.Read(v)
 	case *plan.MakeArray:
 		items, err := n.evalAll(e.Items, row)
 		return value.Array(items), err

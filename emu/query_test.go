@@ -60,7 +60,7 @@ func newSQLWith(tb testing.TB, o emu.Options) *sqlServer {
 	return fillSQL(tb, srv.Conn())
 }
 
-// fillSQL creates the tables g and sales of the cases in internal/sql/testdata.
+// fillSQL creates the tables g, sales and music of the cases in internal/sql/testdata.
 func fillSQL(tb testing.TB, conn grpc.ClientConnInterface) *sqlServer {
 	tb.Helper()
 	s := &sqlServer{conn, naiveTables{tables: map[string]*naiveTable{}, views: map[string]string{}}}
@@ -109,6 +109,7 @@ func fillSQL(tb testing.TB, conn grpc.ClientConnInterface) *sqlServer {
 	for row, price := range map[string]string{"user1#2024-01-01#1": "10", "user1#2024-01-02#2": "20", "user2#2024-01-01#3": "5"} {
 		s.put(tb, "sales", row, naiveCell{"d", "price", t1, []byte(price)})
 	}
+	s.fillMusic(tb)
 	return s
 }
 

@@ -81,7 +81,7 @@ var features = []Feature{
 	{"BigtableTableAdmin", "GetIamPolicy", Served, "stored, not enforced; tables, authorized views, schema bundles and backups"},
 	{"BigtableTableAdmin", "SetIamPolicy", Served, "stored, not enforced; tables, authorized views, schema bundles and backups"},
 	{"BigtableTableAdmin", "TestIamPermissions", Served, "grants everything"},
-	{"BigtableTableAdmin", "CreateSchemaBundle", Served, "done when it returns; without effect"},
+	{"BigtableTableAdmin", "CreateSchemaBundle", Served, "done when it returns; SQL reads protobufs"},
 	{"BigtableTableAdmin", "UpdateSchemaBundle", Served, "done when it returns; Avro schemas are not checked for compatibility"},
 	{"BigtableTableAdmin", "GetSchemaBundle", Served, ""},
 	{"BigtableTableAdmin", "ListSchemaBundles", Served, "whole bundles"},

@@ -11,13 +11,14 @@
 // checked in DynamoDB's order, and rejected with its texts.
 //
 // A write of an item is atomic, including its condition. Once acknowledged, it is visible
-// in every index of the table. A transaction over several items takes effect as a whole
-// or not at all. If its process ends in the middle, the next process that reads one of
-// the items completes or reverts it. TransactGetItems sees all of a transaction or
-// nothing. Query, Scan, BatchGetItem and native reads may see some items before the
-// transaction and others after it. Consumed capacity is counted, and requests are
-// throttled if [Options] enables it. The form of signatures is checked, and they are
-// verified if Options has the keys.
+// in every index of the table, except those in materialized views, which the Bigtable
+// updates later. A transaction over several items takes effect as a whole or not at all.
+// If its process ends in the middle, the next process that reads one of the items
+// completes or reverts it. TransactGetItems sees all of a transaction or nothing. Query,
+// Scan, BatchGetItem and native reads may see some items before the transaction and
+// others after it. Consumed capacity is counted, and requests are throttled if [Options]
+// enables it. The form of signatures is checked, and they are verified if Options has the
+// keys.
 //
 // Package [github.com/tabletop-emu/tabletop/facade/awserr] has the errors and their
 // texts. A request passes through these packages below facade/internal, in this order:

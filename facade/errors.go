@@ -37,7 +37,7 @@ func foreignError(err error) *awserr.Error {
 		return awserr.New(awserr.CodeResourceInUse, awserr.MsgStreamChanging, busy.Table, busy.Label, busy.Stream)
 	case errors.As(err, &busy):
 		return awserr.New(awserr.CodeResourceInUse, awserr.MsgTableInUse, inUseWord(busy.Status), busy.Table)
-	case errors.Is(err, store.ErrContended):
+	case errors.Is(err, store.ErrContended), errors.Is(err, store.ErrViewFilling):
 		return awserr.New(awserr.CodeServiceUnavailable, awserr.MsgServiceUnavailable, err)
 	}
 	var unreadable *maperr.Error

@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
 // subjectTables is like mappedTables, for the tables of the mapping in fixtures/subjects/subject.
@@ -39,12 +40,21 @@ func mappedTables(src string, draw func(*drawnTable)) func(*testing.T) func(*rap
 		}
 		return func(*rapid.T) []modelTable {
 			table := &ddbmodel.Table{Name: m.SourceTable(), Key: modelKey(m.Key())}
-			for _, x := range m.Indexes() {
-				index := ddbmodel.Index{Name: x.Name(), Global: true, Key: modelKey(x.Def().Key), Projection: "ALL"}
-				if len(x.Def().Include) > 0 {
-					index.Projection, index.NonKey = "INCLUDE", x.Def().Include
+			add := func(d secondary.Def) {
+				index := ddbmodel.Index{Name: d.Name, Global: true, Key: modelKey(d.Key), Projection: "ALL"}
+				switch {
+				case d.KeysOnly:
+					index.Projection = "KEYS_ONLY"
+				case len(d.Include) > 0:
+					index.Projection, index.NonKey = "INCLUDE", d.Include
 				}
 				table.Indexes = append(table.Indexes, index)
+			}
+			for _, x := range m.Indexes() {
+				add(x.Def())
+			}
+			for _, v := range m.Views() {
+				add(v.Def())
 			}
 			table.Refuses = func(others []ddbmodel.Item, item ddbmodel.Item) bool {
 				placed, ok := place(m, item)
@@ -80,7 +90,11 @@ func overlaps(there []layout.Cell, own []lens.Extent) bool {
 
 // modelKey converts a key to the model's type.
 func modelKey(k attr.KeySchema) []ddbmodel.KeyAttribute {
-	return []ddbmodel.KeyAttribute{{Name: k.Hash.Name, Type: k.Hash.Type.String()}, {Name: k.Range.Name, Type: k.Range.Type.String()}}
+	var key []ddbmodel.KeyAttribute
+	for _, a := range k.Attrs() {
+		key = append(key, ddbmodel.KeyAttribute{Name: a.Name, Type: a.Type.String()})
+	}
+	return key
 }
 
 // drawOrder draws orders with two indexes, one of them spread over shards. The entries of two

@@ -26,6 +26,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
+// Immediate returns the options without lags, delays and throttling, for a server that prepares
+// tables before clients connect.
+func (o Options) Immediate() Options {
+	o.IndexLag, o.StatusDelays, o.Throttle, o.Observe = 0, StatusDelays{}, ThrottleNothing, nil
+	return o
+}
+
 // BigtableTable is a table of a Bigtable that a server uses, with the column families
 // that it needs.
 type BigtableTable struct {

@@ -46,6 +46,7 @@
 //   - internal/endpoints: sends requests through both endpoints.
 //   - internal/differential: tests a mapping with random items and requests. It runs
 //     loads, comparisons and endpoints as another user would.
+//   - seed: creates and fills DynamoDB tables for an endpoint that starts.
 //   - report: holds the result, and writes it as text, JSON and HTML.
 //   - internal/tabletsim: models tablets, to which a load writes in virtual time.
 //   - internal/exporttest: builds exports for tests, intact and damaged.

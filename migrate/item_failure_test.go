@@ -132,7 +132,7 @@ func withItem(t *testing.T, files fs.FS, item attr.Item, first bool) fs.FS {
 func TestVerify_ItemFailures(t *testing.T) {
 	t.Parallel()
 	// Every key of the other items is used.
-	refusing := []string{"s1-catalog", "s2-video", "s2b-one-family", "s5-order-entry", "s6-anti-leading-time", "s6-row-keys", "s6-tenants", "s7-friends"} // keys with a delimiter
+	refusing := []string{"s1-catalog", "s2-video", "s2b-one-family", "s5-order-entry", "s6-anti-leading-time", "s6-row-keys", "s6-tenants", "s7-friends", "s9-view-index"} // keys with a delimiter
 	ruled := []string{"s2-video", "s2b-one-family", "s3-adjacency", "s4-time-versions", "s4-versions", "s6-anti-raw-bytes", "s6-row-keys"}
 	for _, s := range append(subjectsAnd(t, long.Enabled()), fixtures.Subject{Name: "all types", Files: allTypes}) {
 		t.Run(s.Name, func(t *testing.T) {

@@ -64,8 +64,8 @@ func TestLintRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	rules := lint.Rules()
-	if len(rules) != 58 || len(dirs) != len(rules) {
-		t.Fatalf("%d rules and %d folders of fixtures, want 58 of both", len(rules), len(dirs))
+	if len(rules) != 59 || len(dirs) != len(rules) {
+		t.Fatalf("%d rules and %d folders of fixtures, want 59 of both", len(rules), len(dirs))
 	}
 	for i, rule := range rules {
 		if want := fmt.Sprintf("L%02d", i+1); rule.ID != want {
@@ -275,10 +275,10 @@ func TestLint_FailOn(t *testing.T) {
 		}
 		// A finding that does not count as a difference is still visible everywhere.
 		const noted = "1 warning not counted as differences (--fail-on lint=warn counts them)"
-		verdict, badge := "\nwarn lint: 58 rules, 0 errors, 1 warning, 0 notes; "+noted+"\n", `badge warn">Linted, lint: `+noted+"<"
+		verdict, badge := "\nwarn lint: 59 rules, 0 errors, 1 warning, 0 notes; "+noted+"\n", `badge warn">Linted, lint: `+noted+"<"
 		skipped := `<skipped message="warn, not counted as a difference (--fail-on lint=warn counts it)">`
 		if want > 0 {
-			verdict, badge, skipped = "\nFAIL lint: 58 rules, 0 errors, 1 warning, 0 notes; 1 difference\n", `badge bad">1 difference<`, `<failure message="`
+			verdict, badge, skipped = "\nFAIL lint: 59 rules, 0 errors, 1 warning, 0 notes; 1 difference\n", `badge bad">1 difference<`, `<failure message="`
 		}
 		var page bytes.Buffer
 		if err := r.WriteHTML(&page); err != nil {
@@ -322,7 +322,7 @@ func TestLint_Refused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ file, text, want string }{
 		"config":     {fixtures.LintFile, "L02: loud\n", `lint.yaml:1:6: L02: "loud"; expected off, info, warn or error`},
-		"own config": {fixtures.FixtureFile, "name: x\nlint:\n  L99: off\n", `fixture.yaml:3:3: lint.L99: unknown key; expected L01 to L58, accept or service`},
+		"own config": {fixtures.FixtureFile, "name: x\nlint:\n  L99: off\n", `fixture.yaml:3:3: lint.L99: unknown key; expected L01 to L59, accept or service`},
 		"trace":      {fixtures.TraceDir + "/a.jsonl", "\n{\"at\":1}\n", "trace/a.jsonl:2: this is not a request of a trace"},
 		"backwards":  {fixtures.TraceDir + "/a.jsonl", "{\"at\":\"2024-05-14T11:14:20Z\",\"op\":\"Scan\"}\n{\"at\":\"2024-05-14T11:14:19Z\",\"op\":\"Scan\"}", "trace/a.jsonl:2: the request is from 2024-05-14T11:14:19Z, which is before the previous request"},
 		"no time":    {fixtures.TraceDir + "/a.jsonl", `{"op":"Scan"}`, "trace/a.jsonl:1: the request needs a time (at) and an operation (op)"},

@@ -12,11 +12,11 @@ import (
 )
 
 // Load writes the rows of a source to Bigtable, including those of the indexes that its
-// mappings lay out. It is the same as [Prepare] followed by [Prepared.Load]. At the end,
-// it records in _migration_schema how to read the tables. Load reads the whole source
-// before it writes, so after a [source.Error] or a [maperr.SpecError] nothing has been
-// written. Repeating a load changes nothing. Load does not compare anything: see
-// [Verify].
+// mappings lay out, and creates the materialized views of other indexes. It is the same as
+// [Prepare] followed by [Prepared.Load]. At the end, it records in _migration_schema how to
+// read the tables. Load reads the whole source before it writes, so after a [source.Error]
+// or a [maperr.SpecError] nothing has been written. Repeating a load changes nothing. Load
+// does not compare anything: see [Verify].
 //
 // Incremental exports that follow a full one update tables that only loads have written
 // to, and delete the items that they list as deleted. Load rejects tables to which a

@@ -201,6 +201,9 @@ func TestCompare_Mutations(t *testing.T) {
 		run(t, allTypes)
 	})
 	for _, s := range subjectsAnd(t, long.Enabled()) {
+		if s.Name == "s9-view-index" { // Bigtable damages its views with each row
+			continue
+		}
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			run(t, s.Files)

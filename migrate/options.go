@@ -196,6 +196,12 @@ type VerifyOptions struct {
 	// tolerances. Default: an empty cell is a difference.
 	LenientSets bool
 
+	// ViewWait is how long Verify waits for the materialized views of indexes (`as: view`)
+	// to show the rows of their tables, if the tables have the expected rows: Bigtable
+	// updates views with a delay. A view that still differs is a difference. It needs
+	// Sleep. Default: no wait.
+	ViewWait time.Duration
+
 	// DeadLetter receives the items that cannot be loaded, like LoadOptions.DeadLetter.
 	// Default: items of the kinds Unmatched, KeyCollision and LimitExceeded are failures,
 	// and the other items are verified. Items of any other kind reject the whole source.
@@ -294,7 +300,7 @@ func (o LoadOptions) options() table.Options {
 func (o VerifyOptions) options() table.Options {
 	x := o.Common.options()
 	x.AllowEmpty, x.Timestamps, x.DeadLetter = o.AllowEmpty, o.Timestamps, o.DeadLetter
-	x.Share, x.Parts = o.Part, o.Parts
+	x.Share, x.Parts, x.ViewWait = o.Part, o.Parts, o.ViewWait
 	x.Expires = !o.Followed // the comparison excuses them
 	x.RunGC, x.Restart, x.Differential, x.Seed, x.Regress = o.RunGC, o.Restart, o.Differential, o.Seed, o.Regress
 	return x

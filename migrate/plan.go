@@ -105,7 +105,7 @@ func MakePlan(ctx context.Context, src *source.Source, o PlanOptions) (*Plan, er
 			Fidelity: j.Report.Fidelity, LeftOut: j.Report.LeftOut, Refused: j.Report.Refused, Notes: append([]string{}, j.Mapping.Notes()...), Choices: j.Report.Choices, Mapping: j.Report.Mapping,
 		}
 		for _, v := range j.Mapping.Views() {
-			t.Views = append(t.Views, ViewPlan{v.Name, v.SQL})
+			t.Views = append(t.Views, ViewPlan{v.ID(), v.SQL()})
 		}
 		plan.Tables = append(plan.Tables, t)
 	}
@@ -171,7 +171,8 @@ func (p *Plan) Text() string {
 			}
 		}
 		for _, v := range t.Views {
-			fmt.Fprintf(&b, "\n  continuous materialized view %s\n    %s\n", v.Name, strings.ReplaceAll(strings.TrimSpace(v.SQL), "\n", "\n    "))
+			fmt.Fprintf(&b, "\n  continuous materialized view %s\n    a load creates it, and so does this command, with the query in FILE:\n    gcloud bigtable materialized-views create %s --instance=INSTANCE --query=\"$(cat FILE)\"\n\n    %s\n",
+				v.Name, v.Name, strings.ReplaceAll(strings.TrimSpace(v.SQL), "\n", "\n    "))
 		}
 		if t.LeftOut > 0 {
 			fmt.Fprintf(&b, "\n  %s that the mapping cannot lay out: a load rejects the source, or writes them as dead letters\n", phrase.Counted(t.LeftOut, "item"))

@@ -33,7 +33,7 @@ var subjectCounts = []subjectCount{
 	{"s3-adjacency", 6, 2, 5, nil},
 	{"s4-time-versions", 5, 2, 4, nil},
 	{"s4-versions", 7, 2, 4, nil},
-	{"s5-order-entry", 46, 46, 14, []string{"L08", "L08", "L49", "L56"}},
+	{"s5-order-entry", 46, 46, 14, []string{"L08", "L08", "L49", "L56", "L59"}},
 	{"s6-anti-hashed", 12, 12, 1, []string{"L05"}},
 	{"s6-anti-leading-time", 12, 12, 1, []string{"L03", "L11"}},
 	{"s6-anti-raw-bytes", 5, 5, 1, []string{"L06"}},
@@ -45,6 +45,7 @@ var subjectCounts = []subjectCount{
 	{"s7-time-series", 4, 4, 2, nil},
 	{"s8-hot-keys", 17, 17, 3, nil},
 	{"s8-paging", 8, 8, 2, nil},
+	{"s9-view-index", 8, 8, 5, []string{"L56"}},
 }
 
 // shippedFiles returns the shipped fixtures.
@@ -227,6 +228,8 @@ func TestSubjects_PatternFaults(t *testing.T) {
 		{"shards in another order", "s5-order-entry", "p05-open-orders", "order: merged", "order: by-key", report.PatternDiffers, "DynamoDB endpoint: item 1 of 4 is"},
 		{"items of the whole row", "s4-versions", "1-latest", "  items: {SK: v0_}", "", report.PatternDiffers, "native read: 2 items, want 1"},
 		{"another prefix", "s6-tenants", "3-tenant-leaves", `prefix: "altostrat#"`, `prefix: "altostrat#phone#"`, report.PatternDiffers, "native read after the native write: 3 items, want 2; item 1 is"},
+		{"a view not descending", "s9-view-index", "2-newest-first", ", reversed: true", "", report.PatternDiffers, "native read: item 1 of 3 is"},
+		{"another view", "s9-view-index", "4-by-total", "table: shop__ByTotal", "table: shop__GSI1", report.PatternDiffers, "native read: item 1 of 3 is"},
 		{"golden items not there", "s7-friends", "2-friend", "keys: [[Jose, Gabriel]]", "items: golden", report.PatternDiffers, "expect/2-friend.items.golden is missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/seed"
 	"github.com/tabletop-emu/tabletop/testkit/btkit"
 	"github.com/tabletop-emu/tabletop/testkit/internal/server"
 )
@@ -21,6 +23,7 @@ type config struct {
 	bigtable     server.Config
 	mappings     []*mapping.Mapping
 	mappingFiles []string
+	seeds        []string
 	dynamoDB     facade.Options
 	update       *migrate.UpdateMode // nil without UpdateFlag
 	buckets      string              // "" without WithBuckets
@@ -37,6 +40,13 @@ func WithMapping(m *mapping.Mapping) Option {
 // WithMappingFile is like WithMapping, with the mapping in the YAML file at path.
 func WithMappingFile(path string) Option {
 	return func(c *config) { c.mappingFiles = append(c.mappingFiles, path) }
+}
+
+// WithSeedFiles creates the DynamoDB tables of files and folders, with their items, at the start and after
+// [btkit.Env.Reset]: descriptions of tables, JSON lines, exports, and the other forms of
+// `tabletop serve --seed`. A fixture folder also brings its mapping.
+func WithSeedFiles(paths ...string) Option {
+	return func(c *config) { c.seeds = append(c.seeds, paths...) }
 }
 
 // WithDynamoDBOptions sets the options of the DynamoDB server, such as the lag of global
@@ -70,7 +80,11 @@ func Start(tb testing.TB, opts ...Option) *Env {
 		}
 		c.mappings = append(c.mappings, m)
 	}
-	c.dynamoDB.Mappings = c.mappings
+	seeds, err := seed.Open(c.seeds...)
+	if err != nil {
+		tb.Fatalf("testkit: seed: %v", err)
+	}
+	c.dynamoDB.Mappings = append(c.mappings, seeds.Mappings...)
 	if c.buckets != "" {
 		root, err := os.OpenRoot(c.buckets)
 		if err != nil {
@@ -86,8 +100,26 @@ func Start(tb testing.TB, opts ...Option) *Env {
 	s := server.Start(tb, c.bigtable)
 	e := &Env{Env: btkit.Over(s), server: s, ddb: labdynamodb.New(s.Lab(), c.dynamoDB), observed: c.observed}
 	tb.Cleanup(e.close)
+	if len(c.seeds) > 0 {
+		e.fill(tb, seeds)
+	}
 	if c.observed != nil {
 		tb.Cleanup(e.pauseFailed)
 	}
 	return e
+}
+
+// fill fills the tables of the seeds, now and after each reset.
+func (e *Env) fill(tb testing.TB, seeds *seed.Seed) {
+	tb.Helper()
+	fill := func(ctx context.Context) error {
+		return e.ddb.Prepare(ctx, func(ctx context.Context, server *facade.Server) error {
+			_, err := seeds.Fill(ctx, server)
+			return err
+		})
+	}
+	if err := fill(e.server.Context()); err != nil {
+		tb.Fatalf("testkit: seed: %v", err)
+	}
+	e.server.Lab().FillAfterReset(fill)
 }

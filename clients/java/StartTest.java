@@ -26,6 +26,7 @@ public final class StartTest {
 			return;
 		}
 		handle();
+		seed();
 		program();
 		earlyEnd();
 		killedParent();
@@ -68,6 +69,23 @@ public final class StartTest {
 		}
 		ended.stop(); // again
 		fails("unreachable", () -> ended.info(), ended.env().get("TABLETOP_CONSOLE_URL"));
+	}
+
+	/** The tables of files exist at the start, and after a reset. */
+	private static void seed() throws Exception {
+		Path file = Files.createTempFile("start-test-", ".json");
+		try {
+			Files.writeString(file, "{\"tables\":[" + TABLE.formatted("orders") + "],\"items\":{\"orders\":[{\"PutRequest\":{\"Item\":{\"id\":{\"S\":\"a\"}}}}]}}");
+			try (var server = Tabletop.launcher().seed(file).start()) {
+				server.putItems("orders", List.of(Map.of("id", Map.of("S", "b"))));
+				server.reset();
+				List<String> ids = new java.util.ArrayList<>();
+				server.items("orders").forEach(item -> ids.add(item.get("id").get("S").text()));
+				equal("items", List.of("a"), ids);
+			}
+		} finally {
+			Files.delete(file);
+		}
 	}
 
 	private static void program() throws Exception {

@@ -417,6 +417,7 @@ public class Tabletop {
 		private static Path installed;
 		private String binary;
 		private List<String> args = List.of();
+		private List<String> seeds = List.of();
 		private Duration timeout = Duration.ofSeconds(60);
 
 		private Launcher() {}
@@ -462,6 +463,12 @@ public class Tabletop {
 			return this;
 		}
 
+		/** The files or folders of the tables that exist at the start and after {@link Tabletop#reset}. */
+		public Launcher seed(Path... paths) {
+			seeds = Stream.of(paths).map(path -> "--seed=" + path).toList();
+			return this;
+		}
+
 		/** The time within which the server must be ready; by default a minute. */
 		public Launcher timeout(Duration time) {
 			timeout = time;
@@ -492,6 +499,7 @@ public class Tabletop {
 
 		private Server start(Path file) {
 			var command = new ArrayList<>(List.of(binary, "serve", "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0"));
+			command.addAll(seeds);
 			command.addAll(args);
 			command.addAll(List.of("--port-file", file.toString(), "--until-stdin-closes"));
 			Running running;

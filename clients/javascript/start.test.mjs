@@ -72,6 +72,18 @@ test('two servers at once, each with its own addresses; nothing global is set', 
 	await fails('unreachable', first.info(), first.url)
 })
 
+test('the tables of files exist at the start, and after a reset', async t => {
+	const folder = await folderOf(t)
+	const file = join(folder, 'model.json')
+	await writeFile(file, JSON.stringify({ tables: [table], items: { orders: [{ PutRequest: { Item: { id: { S: 'a' } } } }] } }))
+	for (const seed of [folder, [file]]) {
+		const server = await start(t, { seed })
+		await server.putItems('orders', [{ id: { S: 'b' } }])
+		await server.reset()
+		assert.deepEqual(await all(server.items('orders')), [{ id: { S: 'a' } }])
+	}
+})
+
 test('a running server has no file in the folder of temporary files, except its own, and does not keep its process running', async t => {
 	const folder = await folderOf(t)
 	const code = `

@@ -312,15 +312,18 @@ export class Control {
 /** Returns the program that Tabletop.start runs by default: that of TABLETOP_BINARY, of npm, or on PATH. */
 export function program(): string
 
-/** The options of Tabletop.start: the program, further flags of serve, and the milliseconds until it must be ready. */
-export interface StartOptions { binary?: string; args?: string[]; timeout?: number }
+/**
+ * The options of Tabletop.start: the program, further flags of serve, the milliseconds until it must be ready, and
+ * the files or folders of the tables that exist at the start and after reset().
+ */
+export interface StartOptions { binary?: string; args?: string[]; timeout?: number; seed?: string | string[] }
 
 /** A server that a program starts and stops, with the methods of its control API. */
 export class Tabletop extends Control {
 	/**
 	 * Starts tabletop serve on free ports of 127.0.0.1 with further args, and waits until it is ready. binary is
-	 * the program, by default that of program(). timeout is in milliseconds. Neither the
-	 * environment of this process nor any client is changed: see env(), dynamodbOptions() and bigtableOptions().
+	 * the program, by default that of program(). timeout is in milliseconds. seed is a file or folder, or several,
+	 * of the tables that exist at the start and after reset(). Neither the environment of this process nor any client is changed: see env(), dynamodbOptions() and bigtableOptions().
 	 */
 	static start(options?: StartOptions): Promise<Tabletop>
 	/** HOST:PORT of the Bigtable endpoint; null with --bigtable off. */

@@ -220,13 +220,14 @@ export class Tabletop extends Control {
 
 	/**
 	 * Starts tabletop serve on free ports of 127.0.0.1 with further args, and waits until it is ready. binary is
-	 * the program, by default that of program(). timeout is in milliseconds. Neither the
-	 * environment of this process nor any client is changed: see env(), dynamodbOptions() and bigtableOptions().
+	 * the program, by default that of program(). timeout is in milliseconds. seed is a file or folder, or several,
+	 * of the tables that exist at the start and after reset(). Neither the environment of
+	 * this process nor any client is changed: see env(), dynamodbOptions() and bigtableOptions().
 	 */
-	static async start({ binary = program(), args = [], timeout = 60_000 } = {}) {
+	static async start({ binary = program(), args = [], timeout = 60_000, seed = [] } = {}) {
 		const folder = await mkdtemp(join(tmpdir(), 'tabletop-'))
 		const file = join(folder, 'ports.json')
-		const command = ['serve', '--bigtable', '127.0.0.1:0', '--dynamodb', '127.0.0.1:0', '--console', '127.0.0.1:0', ...args, '--port-file', file, '--until-stdin-closes']
+		const command = ['serve', '--bigtable', '127.0.0.1:0', '--dynamodb', '127.0.0.1:0', '--console', '127.0.0.1:0', ...[seed].flat().map(path => `--seed=${path}`), ...args, '--port-file', file, '--until-stdin-closes']
 		let log = '', failed, end, child, ended
 		try {
 			child = spawn(binary, command, { stdio: ['pipe', 'ignore', 'pipe'] })

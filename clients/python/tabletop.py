@@ -337,11 +337,11 @@ class Tabletop(Control):
     _server: _Process
 
     @classmethod
-    def start(cls, binary: str | os.PathLike[str] | None = None, args: Sequence[str] = (), timeout: float = 60) -> Tabletop:
+    def start(cls, binary: str | os.PathLike[str] | None = None, args: Sequence[str] = (), timeout: float = 60, seed: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = ()) -> Tabletop:
         """Start tabletop serve on free ports of 127.0.0.1 with further args, and wait until it is ready.
 
         binary is the program, by default that of TABLETOP_BINARY, of pip, or tabletop on PATH. timeout is in
-        seconds. Neither this process' environment nor any client is changed: see env() and boto3_options().
+        seconds. seed is a file or folder, or several, of the tables that exist at the start and after reset(). Neither this process' environment nor any client is changed: see env() and boto3_options().
         """
         program = os.fspath(binary or os.environ.get("TABLETOP_BINARY") or _installed() or "tabletop")
         if shutil.which(program) is None:
@@ -350,6 +350,7 @@ class Tabletop(Control):
             file = os.path.join(folder, "ports.json")
             command = [
                 program, "serve", "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0",
+                *(f"--seed={os.fspath(path)}" for path in ([seed] if isinstance(seed, (str, os.PathLike)) else seed)),
                 *args, "--port-file", file, "--until-stdin-closes"]
             try:
                 process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

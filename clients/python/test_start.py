@@ -3,6 +3,7 @@
 import datetime
 import json
 import os
+import pathlib
 import signal
 import socket
 import stat
@@ -61,6 +62,21 @@ class TestStart(unittest.TestCase):
                 self.assertEqual(Control().info()["dynamodb"], first.dynamodb)
         first.stop()  # again
         self.fails("unreachable", first.info, first.url)
+
+    def test_seed(self):
+        """The tables of files exist at the start, and after a reset."""
+        with tempfile.TemporaryDirectory() as folder:
+            table, items = pathlib.Path(folder, "table.json"), pathlib.Path(folder, "orders.jsonl")
+            table.write_text(json.dumps({
+                "TableName": "orders", "BillingMode": "PAY_PER_REQUEST", "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+                "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}]}))
+            items.write_text('{"id": {"S": "a"}}')
+            for seed in (folder, [table, str(items)]):
+                with Tabletop.start(seed=seed) as server:
+                    server.put_items("orders", [{"id": {"S": "b"}}])
+                    server.reset()
+                    self.assertEqual(list(server.items("orders")), [{"id": {"S": "a"}}])
+            self.fails("not_started", lambda: Tabletop.start(seed=items), "orders.jsonl: the key of table orders is unknown")
 
     def test_files(self):
         """A running server has no file in the folder of temporary files, except its own."""

@@ -21,6 +21,8 @@ func (s *serving) announce() {
 		export("BIGTABLE_EMULATOR_HOST", c.Target)
 	case c.Data != "":
 		where = "in " + c.Data
+	case c.Seeds.ExportOnExit != "":
+		where = "in memory, exported to " + c.Seeds.ExportOnExit + " on exit"
 	}
 	switch {
 	case s.bigtableAddr == nil:

@@ -227,6 +227,28 @@ func TestServe_Kinesis(t *testing.T) {
 	stop(s)
 }
 
+// TestServe_ViewIndex: serve creates the views of a mapping's indexes, also after a reset. An index
+// shows a write after --view-lag.
+func TestServe_ViewIndex(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", "--view-lag", "1h",
+		"--mapping", filepath.Join("..", "..", "fixtures", "subjects", "s9-view-index", "mapping.yaml"))
+	ctl(t, s, exitEqual, "freeze")
+	has := func(count string) {
+		t.Helper()
+		query := `{"TableName": "shop", "IndexName": "GSI1", "KeyConditionExpression": "GSI1PK = :p", "ExpressionAttributeValues": {":p": {"S": "OPEN"}}}`
+		if got := dynamoDB(t, s, "Query", query); !strings.Contains(got, `"Count":`+count+",") {
+			t.Errorf("the index has %s, want %s items", got, count)
+		}
+	}
+	dynamoDB(t, s, "PutItem", `{"TableName": "shop", "Item": {"PK": {"S": "C1"}, "SK": {"S": "O1"}, "GSI1PK": {"S": "OPEN"}, "GSI1SK": {"S": "2024"}}}`)
+	has("0")
+	ctl(t, s, exitEqual, "advance", "1h")
+	has("1")
+	ctl(t, s, exitEqual, "reset")
+	has("0")
+}
+
 // exported waits for an export and returns its description.
 func exported(t *testing.T, s *server, more string) string {
 	t.Helper()

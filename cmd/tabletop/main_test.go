@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		log.Fatal(err)
 	}
-	testscript.Main(m, map[string]func(){"tabletop": main})
+	testscript.Main(m, map[string]func(){"tabletop": main, "launcher": launcher})
 }
 
 // raceOptions is the variable with the race detector's options.
@@ -482,7 +482,8 @@ func TestServe_Warnings(t *testing.T) {
 	}
 }
 
-// TestServe_PortInUse is a fault of the environment, whose error has advice.
+// TestServe_PortInUse is a fault of the environment, whose error has advice, and names the process
+// on Linux.
 func TestServe_PortInUse(t *testing.T) {
 	t.Parallel()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -495,6 +496,9 @@ func TestServe_PortInUse(t *testing.T) {
 		out, err := exec.CommandContext(t.Context(), "tabletop", args...).CombinedOutput()
 		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitEnvironment {
 			t.Errorf("%s: %v, want exit code %d", flag, err, exitEnvironment)
+		}
+		if runtime.GOOS == "linux" && !strings.Contains(string(out), fmt.Sprintf(": stop process %d (", os.Getpid())) {
+			t.Errorf("%s: %s does not name process %d", flag, out, os.Getpid())
 		}
 		if !strings.Contains(string(out), lis.Addr().String()) || !strings.Contains(string(out), flag+"=127.0.0.1:0 selects a free one\n") {
 			t.Errorf("%s: %s", flag, out)

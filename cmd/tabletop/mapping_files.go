@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 // tableInName is the placeholder for a table's name in the name of a mapping file.
@@ -49,4 +52,26 @@ func (f mappingFiles) write(flag string) error {
 		}
 	}
 	return nil
+}
+
+// loadMappings reads the files of --mapping, one for each source table.
+func loadMappings(files []string) ([]*mapping.Mapping, error) {
+	var out []*mapping.Mapping
+	seen := make(map[string]string) // source table to file
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			return nil, badInput("--mapping: %w", err)
+		}
+		m, err := mapping.Load(file, src, os.DirFS(filepath.Dir(file)))
+		if err != nil {
+			return nil, badInput("--mapping: %w", err)
+		}
+		if first, ok := seen[m.SourceTable()]; ok {
+			return nil, badInput("--mapping: %s and %s both describe the table %s", first, file, m.SourceTable())
+		}
+		seen[m.SourceTable()] = file
+		out = append(out, m)
+	}
+	return out, nil
 }

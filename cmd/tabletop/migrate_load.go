@@ -23,7 +23,7 @@ type loadCommand struct {
 	lintFlags
 	Target string `help:"Bigtable to write to: an emulator (plain gRPC, or TLS with --ca), Cloud Bigtable, or embedded (in memory, discarded at the end). Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I|embedded" group:"Bigtable:"`
 	Data   string `help:"Write to the data folder of a server that is not running." placeholder:"DIR" group:"Bigtable:"`
-	Check  bool   `help:"Check that the target can be used (instance, app profile, permissions, clock, families of the tables of --mapping and of their indexes), print the result, and load nothing. Exits 0 if it can be used, 3 if not." group:"Bigtable:"`
+	Check  bool   `help:"Check that the target can be used (instance, app profile, permissions, clock, families of the tables of --mapping and of their indexes, queries of their views), print the result, and load nothing. Exits 0 if it can be used, 3 if not." group:"Bigtable:"`
 	connectFlags
 	DeadLetter string `help:"If items cannot be loaded, write them here (position in the source, reason, contents) and load the rest. Default: the first such item fails the whole load." placeholder:"FILE" group:"Load:"`
 	Checkpoint string `help:"File that records the progress of the load. A load that finds it resumes from there; a complete load removes it. With --part and --finish, the folder that all parts share." placeholder:"FILE" group:"Load:"`
@@ -151,7 +151,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 		return c.withTarget(ctx, "--target", c.Target, func(t *target) error {
 			return p.check(ctx, preflight.Options{
 				Conn: t.conn, Project: t.project, Instance: t.instance, AppProfile: c.AppProfile,
-				Tables: tablesOf(mappings), Now: time.Now, Deadline: c.deadline(c.Target),
+				Tables: tablesOf(mappings), Views: viewsOf(mappings), Now: time.Now, Deadline: c.deadline(c.Target),
 			}, "a load")
 		})
 	}

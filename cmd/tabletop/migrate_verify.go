@@ -26,11 +26,12 @@ type verifyCommand struct {
 	AllowEmpty   bool   `help:"Accept an empty source. Default: an empty source is an error, because nothing would be verified." group:"Input:" rare:""`
 	WriteMapping string `help:"Also write the inferred mapping to a file; {table} in its name becomes the name of each table." placeholder:"FILE" group:"Mapping:"`
 	forceFlag
-	Against     string `help:"Check the rows that another loader wrote to this Bigtable, without writing anything. Default: load into a private store and check that, even if $$BIGTABLE_EMULATOR_HOST is set." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
-	Data        string `help:"Like --against, for the data folder of a server that is not running." placeholder:"DIR" group:"Bigtable:"`
-	Timestamps  string `help:"How --against compares the timestamps of cells: exact, order-only (for timestamps that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore" group:"Bigtable:" rare:""`
-	AsOf        string `name:"as-of" help:"With --against, if migrate follow has written to the rows: items that changed after this time of the source may differ; the report only counts them. export means the time of the exports." placeholder:"export|TIME" group:"Bigtable:" rare:""`
-	LenientSets bool   `name:"lenient-sets" help:"With --against, accept an empty cell as a member of a set; the mapping itself writes one zero byte. Default: a difference." group:"Bigtable:" rare:""`
+	Against     string         `help:"Check the rows that another loader wrote to this Bigtable, without writing anything. Default: load into a private store and check that, even if $$BIGTABLE_EMULATOR_HOST is set." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
+	Data        string         `help:"Like --against, for the data folder of a server that is not running." placeholder:"DIR" group:"Bigtable:"`
+	Timestamps  string         `help:"How --against compares the timestamps of cells: exact, order-only (for timestamps that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore" group:"Bigtable:" rare:""`
+	AsOf        string         `name:"as-of" help:"With --against, if migrate follow has written to the rows: items that changed after this time of the source may differ; the report only counts them. export means the time of the exports." placeholder:"export|TIME" group:"Bigtable:" rare:""`
+	LenientSets bool           `name:"lenient-sets" help:"With --against, accept an empty cell as a member of a set; the mapping itself writes one zero byte. Default: a difference." group:"Bigtable:" rare:""`
+	ViewWait    *time.Duration `name:"view-wait" help:"With --against, how long to wait for the materialized views of indexes (as: view) to follow their tables. A view that still differs is a difference. Default: 30s." placeholder:"DURATION" group:"Bigtable:" rare:""`
 	connectFlags
 	Differential int        `help:"Also generate this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB endpoint and the loader: each must come back or be rejected. Also send this many requests on such items, and compare the responses with DynamoDB's." placeholder:"N" group:"Generated items:"`
 	Seed         uint64     `help:"Random seed for the items and requests of --differential. Default: ${default}." default:"1" placeholder:"S" group:"Generated items:" rare:""`
@@ -96,6 +97,12 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 		mine = fmt.Errorf("--as-of: %q must be export or a time such as 2024-05-14T11:14:20Z", c.AsOf)
 	case c.LenientSets && !c.stored():
 		mine = errors.New("--lenient-sets needs --against: a private store has exactly the cells of the mapping")
+	case c.ViewWait != nil && !c.stored():
+		mine = errors.New("--view-wait needs --against: the views of a private store do not lag")
+	case c.ViewWait != nil && *c.ViewWait < 0:
+		mine = fmt.Errorf("--view-wait is %v, want 0s or more", *c.ViewWait)
+	case c.ViewWait != nil && (c.AsOf != "" || c.partly()):
+		mine = errors.New("--view-wait cannot be combined with --as-of, --part or --finish: they do not compare views")
 	case c.partly() && !c.stored():
 		mine = fmt.Errorf("%s needs --against: a private store belongs to one process", c.flag())
 	case c.partly() && isFixture(c.Source):
@@ -124,6 +131,9 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 	outputs := append(reportOutputs(c.Report), namedFile{flag: "--write-mapping", name: c.WriteMapping})
 	return checkOutputs(outputs, slices.Concat(c.sourceFlags.inputs(), c.lintFlags.inputs(), c.connectFlags.inputs()))
 }
+
+// defaultViewWait is the default of --view-wait. Cloud Bigtable updates a view within seconds.
+const defaultViewWait = 30 * time.Second
 
 // asOfExport is the value of --as-of for the time of the export.
 const asOfExport = "export"
@@ -175,6 +185,12 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	o := migrate.VerifyOptions{Common: common(mappings), Stored: c.stored(), Timestamps: fixtures.TimestampPolicy(c.Timestamps), LenientSets: c.LenientSets}
 	o.Followed = c.AsOf != ""
 	o.AsOf, _ = time.Parse(time.RFC3339Nano, c.AsOf) // zero for export
+	if c.stored() {
+		o.ViewWait = defaultViewWait
+	}
+	if c.ViewWait != nil {
+		o.ViewWait = *c.ViewWait
+	}
 	o.Deadline, o.AppProfile = c.deadline(c.Against), c.AppProfile
 	o.MaxDifferences, o.Differential, o.Seed, o.Regress, o.AllowEmpty = c.MaxDiffs, c.Differential, c.Seed, c.Regress, c.AllowEmpty
 	if o.Lint, err = c.lint(); err != nil {

@@ -48,6 +48,7 @@ func (c *verifyCommand) validateLive() error {
 		{"--timestamps and --lenient-sets", c.Timestamps != "" || c.LenientSets},
 		{"--allow-empty", c.AllowEmpty},
 		{"--as-of", c.AsOf != ""},
+		{"--view-wait", c.ViewWait != nil},
 		{"--regress", c.Regress != ""},
 		{"the flags of an input", c.Key != "" || c.TableSchema != "" || c.Plain || c.set()},
 		{"--fail-on and --rules", c.FailOn != "" || c.Rules != ""},

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"reflect"
 	"sync"
 	"time"
@@ -99,6 +98,8 @@ type serveCommand struct {
 	Mapping  []string `help:"Lay out a DynamoDB table as this mapping file describes; repeatable." placeholder:"FILE" sep:"none" group:"Data:"`
 	Project  string   `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Data:"`
 	Instance string   `help:"Instance of the DynamoDB tables. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Data:"`
+
+	Seeds seedFlags `embed:"" group:"Data:"`
 
 	Control consoleFlags `embed:"" group:"Console and control API:"`
 	Access  accessFlags  `embed:"" group:"Access:"`
@@ -248,10 +249,7 @@ func (c *serveCommand) Validate() error {
 	default:
 		return fmt.Errorf("--limits: %q must be strict, production or off", c.Limits)
 	}
-	if err := c.Dynamo.check(c.Access, len(c.Mapping)); err != nil {
-		return err
-	}
-	return nil
+	return errors.Join(c.Seeds.check(c), c.Dynamo.check(c.Access, len(c.Mapping)))
 }
 
 // Run serves until ctx ends, then stops cleanly.
@@ -302,7 +300,10 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 	if err != nil {
 		return err
 	}
-	mappings = append(mappings, with.mappings...)
+	seeds, mappings, err := c.Seeds.open(append(mappings, with.mappings...))
+	if err != nil {
+		return err
+	}
 	secure, err := c.Access.tls()
 	if err != nil {
 		return err
@@ -353,6 +354,9 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 			return err
 		}
 	}
+	if err := s.fill(ctx, seeds, dynamoDB); err != nil {
+		return err
+	}
 	if err := s.openDynamoDB(ctx, dynamoDB); err != nil {
 		return err
 	}
@@ -369,31 +373,11 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 	}
 	select {
 	case <-ctx.Done():
+		s.stopped = true
 		return nil
 	case err := <-s.failed:
 		return err
 	}
-}
-
-func loadMappings(files []string) ([]*mapping.Mapping, error) {
-	var out []*mapping.Mapping
-	seen := make(map[string]string) // source table to file
-	for _, file := range files {
-		src, err := os.ReadFile(file)
-		if err != nil {
-			return nil, badInput("--mapping: %w", err)
-		}
-		m, err := mapping.Load(file, src, os.DirFS(filepath.Dir(file)))
-		if err != nil {
-			return nil, badInput("--mapping: %w", err)
-		}
-		if first, ok := seen[m.SourceTable()]; ok {
-			return nil, badInput("--mapping: %s and %s both describe the table %s", first, file, m.SourceTable())
-		}
-		seen[m.SourceTable()] = file
-		out = append(out, m)
-	}
-	return out, nil
 }
 
 // serving is a running serve command.
@@ -417,6 +401,7 @@ type serving struct {
 	closers                                           []func() error
 	deadline                                          time.Time // of the stop
 	background                                        sync.WaitGroup
+	stopped                                           bool // on request, after the start
 }
 
 // openBigtable opens the store and its endpoint. dynamoDB are the options of the DynamoDB
@@ -549,15 +534,10 @@ func (s *serving) openDynamoDB(ctx context.Context, o facade.Options) error {
 	if c.DynamoDB == off {
 		return nil
 	}
+	s.exportAtStop(o)
 	handler, reap, err := s.startDynamoDB(ctx, o)
-	if errors.Is(err, facade.ErrOtherMapping) {
-		return badInput("--mapping: %w", err)
-	}
-	if bad, ok := errors.AsType[*facade.OptionError](err); ok {
-		return badInput("%s: %w", dynamoDBFlag[bad.Option], bad.Err)
-	}
 	if err != nil {
-		return c.ofTarget(err)
+		return c.ofEndpoint(err)
 	}
 	s.every(c.TTLInterval, func(ctx context.Context) {
 		deleted, err := reap(ctx)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade"
@@ -26,6 +27,7 @@ func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool,
 		Transactions: true, Now: s.clock.Now, Deadline: c.Timeout,
 	}
 	if c.Check {
+		look.Views = viewsOf(o.Mappings)
 		look.Tables, look.More = tablesOf(o.Mappings), func(yield func(preflight.Table, error) bool) {
 			for t, err := range facade.BigtableTables(ctx, *o) {
 				if !yield(preflightTable(t), err) {
@@ -45,6 +47,17 @@ func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool,
 		return false, fmt.Errorf("--target %s: %w", c.Target, err)
 	}
 	return false, nil
+}
+
+// ofEndpoint returns the error of opening the DynamoDB endpoint; it names the flag or the target.
+func (c *serveCommand) ofEndpoint(err error) error {
+	if errors.Is(err, facade.ErrOtherMapping) {
+		return badInput("--mapping: %w", err)
+	}
+	if bad, ok := errors.AsType[*facade.OptionError](err); ok {
+		return badInput("%s: %w", dynamoDBFlag[bad.Option], bad.Err)
+	}
+	return c.ofTarget(err)
 }
 
 // ofTarget returns the error of opening an endpoint; with --target, it names the target.
@@ -75,6 +88,16 @@ func tablesOf(mappings []*mapping.Mapping) (tables []preflight.Table) {
 		}
 	}
 	return append(tables, preflight.Table{ID: layout.SchemaTable, Families: []layout.Family{{Name: layout.SchemaFamily, GC: layout.GC{Versions: 1}}}})
+}
+
+// viewsOf returns the views that the mappings use.
+func viewsOf(mappings []*mapping.Mapping) (views []preflight.View) {
+	for _, m := range mappings {
+		for _, v := range (*layout.Mapping)(m).Views() {
+			views = append(views, preflight.View{ID: v.ID(), Query: v.SQL()})
+		}
+	}
+	return views
 }
 
 // check prints the findings of a preflight. It returns an error if one of them would keep who

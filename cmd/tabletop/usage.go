@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -165,11 +167,13 @@ func (u *usage) flag(name string) *kong.Flag {
 // wsaEADDRINUSE is the error of Windows for a port in use.
 const wsaEADDRINUSE syscall.Errno = 10048
 
-// listenError returns the error of a port that cannot be opened, with advice.
+// listenError returns the error of a port that cannot be opened, with advice. It names the process
+// that holds the port, if that is known.
 func listenError(flag string, addr listenAddress, err error) error {
 	if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, wsaEADDRINUSE) {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
 	host, _, _ := net.SplitHostPort(string(addr)) // already parsed
-	return fmt.Errorf("%s: %w: stop the program that uses the port, or choose another; %s=%s selects a free one", flag, err, flag, net.JoinHostPort(host, "0"))
+	holder := cmp.Or(portHolder(os.DirFS("/proc"), addr), "the program")
+	return fmt.Errorf("%s: %w: stop %s, which uses the port, or choose another; %s=%s selects a free one", flag, err, holder, flag, net.JoinHostPort(host, "0"))
 }

@@ -86,6 +86,10 @@ type Lab struct {
 
 	endpoint Endpoint
 
+	resetMu sync.Mutex                  // held by Reset; guards the fields below
+	fill    func(context.Context) error // nil: the initial state has no data
+	initial *engine.Snapshot            // the state after fill; nil until a Reset needs it
+
 	advanceMu sync.Mutex // held by Advance
 	swept     time.Time  // time of the last garbage collection in Advance; guarded by advanceMu
 }

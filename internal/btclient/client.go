@@ -65,13 +65,14 @@ type Options struct {
 // Client reads and writes the tables of one instance. It is safe for concurrent
 // use.
 type Client struct {
-	data     btpb.BigtableClient
-	admin    btapb.BigtableTableAdminClient
-	instance string // full name
-	server   string // as errors name it
-	o        Options
-	throttle *throttle // nil: no limit
-	features string    // value of featuresHeader
+	data      btpb.BigtableClient
+	admin     btapb.BigtableTableAdminClient
+	instances btapb.BigtableInstanceAdminClient
+	instance  string // full name
+	server    string // as errors name it
+	o         Options
+	throttle  *throttle // nil: no limit
+	features  string    // value of featuresHeader
 
 	targets     sync.Map     // *target by table id
 	targetCount atomic.Int64 // about the number of entries in targets
@@ -82,11 +83,12 @@ type Client struct {
 // New returns a client for an instance.
 func New(conn grpc.ClientConnInterface, project, instance string, o Options) *Client {
 	c := &Client{
-		data:     btpb.NewBigtableClient(conn),
-		admin:    btapb.NewBigtableTableAdminClient(conn),
-		instance: "projects/" + project + "/instances/" + instance,
-		o:        o,
-		features: clientFeatures(),
+		data:      btpb.NewBigtableClient(conn),
+		admin:     btapb.NewBigtableTableAdminClient(conn),
+		instances: btapb.NewBigtableInstanceAdminClient(conn),
+		instance:  "projects/" + project + "/instances/" + instance,
+		o:         o,
+		features:  clientFeatures(),
 	}
 	c.server = c.instance
 	if named, ok := conn.(interface{ Target() string }); ok { // a *grpc.ClientConn is
@@ -105,7 +107,7 @@ func (c *Client) Instance() string { return c.instance }
 // TablePath returns the resource name of a table.
 func (c *Client) TablePath(table string) string { return c.target(table).path }
 
-// target is the name of a table or view in calls on it.
+// target is the name of a table in calls on it.
 type target struct {
 	path    string      // full name
 	headers metadata.MD // for every call on its data; never changed
@@ -119,22 +121,18 @@ func (c *Client) target(table string) *target {
 	if t, ok := c.targets.Load(table); ok {
 		return t.(*target) //nolint:forcetypeassert // nothing else is stored
 	}
-	t := c.newTarget("table_name", c.instance+"/tables/"+table)
+	path := c.instance + "/tables/" + table
+	routed := route("table_name", path)
+	if c.o.AppProfile != "" {
+		routed += "&" + route("app_profile_id", c.o.AppProfile)
+	}
+	t := &target{path: path, headers: metadata.Pairs(featuresHeader, c.features, routingHeader, routed)}
 	if c.targetCount.Add(1) > maxTargets {
 		c.targets.Clear() // tables come and go
 		c.targetCount.Store(1)
 	}
 	c.targets.Store(table, t)
 	return t
-}
-
-// newTarget returns the target of the resource that calls have in the given field.
-func (c *Client) newTarget(field, path string) *target {
-	routed := route(field, path)
-	if c.o.AppProfile != "" {
-		routed += "&" + route("app_profile_id", c.o.AppProfile)
-	}
-	return &target{path: path, headers: metadata.Pairs(featuresHeader, c.features, routingHeader, routed)}
 }
 
 // outgoing adds the headers of a call on the table's data.

@@ -15,10 +15,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/rowmerge"
 )
 
-// Read describes a read of some rows of a table through a filter.
+// Read describes a read of some rows of a table, or of a materialized view, through a filter.
 type Read struct {
-	Table string // table id
-	View  string // id of a materialized view, which is read instead of a table
+	Table string // id of the table or view
+	View  bool   // Table is the id of a materialized view
 	// Keys and Spans select the rows. If both are empty, no row is read; Span{} selects all rows.
 	Keys    [][]byte
 	Spans   []Span
@@ -89,8 +89,7 @@ func (c *Client) ReadRow(ctx context.Context, table string, key []byte, f *btpb.
 // read calls hand with each row until it returns false. Rows of more than most bytes are
 // split into parts; 0 means no limit.
 func (c *Client) read(ctx context.Context, r Read, most int, hand func(Part) bool) error {
-	kind, id := r.source()
-	t := c.reading(id, "ReadRows")
+	t := c.reading(r.Table, "ReadRows")
 	for !r.done() {
 		last, rows, err := c.readOnce(ctx, &r, most, hand)
 		if err == nil {
@@ -105,18 +104,10 @@ func (c *Client) read(ctx context.Context, r Read, most int, hand func(Part) boo
 			}
 		}
 		if err := t.again(ctx, err); err != nil {
-			return fmt.Errorf("reading %s %s: %w", kind, id, err)
+			return fmt.Errorf("reading %s: %w", kindOf(r.View)+r.Table, err)
 		}
 	}
 	return nil
-}
-
-// source returns the kind and the id of the resource that a read reads.
-func (r *Read) source() (kind, id string) {
-	if r.View != "" {
-		return "view", r.View
-	}
-	return "table", r.Table
 }
 
 // done reports whether the read is complete.
@@ -156,20 +147,16 @@ func (r *Read) goOn(last []byte, rows int64) {
 func (c *Client) readOnce(ctx context.Context, r *Read, most int, hand func(Part) bool) (last []byte, rows int64, err error) {
 	w := c.watch(ctx, "ReadRows", c.o.Deadline)
 	defer w.end() // also for a stream that is not read to its end
+	target := c.target(r.Table)
 	req := &btpb.ReadRowsRequest{
-		AppProfileId: c.o.AppProfile,
-		Rows:         rowSet(r.Keys, r.Spans),
-		Filter:       r.Filter,
-		Reversed:     r.Reverse,
-		RowsLimit:    r.Limit,
+		TableName: target.path, AppProfileId: c.o.AppProfile,
+		Rows:      rowSet(r.Keys, r.Spans),
+		Filter:    r.Filter,
+		Reversed:  r.Reverse,
+		RowsLimit: r.Limit,
 	}
-	var target *target
-	if r.View != "" {
-		target = c.newTarget("materialized_view_name", c.instance+"/materializedViews/"+r.View)
-		req.MaterializedViewName = target.path
-	} else {
-		target = c.target(r.Table)
-		req.TableName = target.path
+	if r.View {
+		req.TableName, req.MaterializedViewName = "", c.viewPath(r.Table)
 	}
 	if r.Stats != nil {
 		req.RequestStatsView = btpb.ReadRowsRequest_REQUEST_STATS_FULL

@@ -191,21 +191,34 @@ func (c *Client) drop(ctx context.Context, table string, req *btapb.DropRowRange
 // SampleKeys returns the keys at which the Bigtable splits a table, in ascending order, and the
 // approximate size of the table.
 func (c *Client) SampleKeys(ctx context.Context, table string) (keys [][]byte, sizeBytes int64, err error) {
-	for again := c.reading(table, "SampleRowKeys"); ; {
-		if keys, sizeBytes, err = c.sampleOnce(ctx, table); err == nil {
+	return c.sample(ctx, table, false)
+}
+
+// SampleViewKeys acts like SampleKeys for a materialized view.
+func (c *Client) SampleViewKeys(ctx context.Context, view string) (keys [][]byte, sizeBytes int64, err error) {
+	return c.sample(ctx, view, true)
+}
+
+func (c *Client) sample(ctx context.Context, id string, view bool) (keys [][]byte, sizeBytes int64, err error) {
+	for again := c.reading(id, "SampleRowKeys"); ; {
+		if keys, sizeBytes, err = c.sampleOnce(ctx, id, view); err == nil {
 			return keys, sizeBytes, nil
 		}
 		if err := again.again(ctx, err); err != nil {
-			return nil, 0, fmt.Errorf("sampling table %s: %w", table, err)
+			return nil, 0, fmt.Errorf("sampling %s: %w", kindOf(view)+id, err)
 		}
 	}
 }
 
-func (c *Client) sampleOnce(ctx context.Context, table string) (keys [][]byte, sizeBytes int64, err error) {
+func (c *Client) sampleOnce(ctx context.Context, id string, view bool) (keys [][]byte, sizeBytes int64, err error) {
 	w := c.watch(ctx, "SampleRowKeys", c.o.Deadline)
 	defer w.end()
-	t := c.target(table)
-	stream, err := c.data.SampleRowKeys(t.outgoing(w.ctx), &btpb.SampleRowKeysRequest{TableName: t.path, AppProfileId: c.o.AppProfile})
+	t := c.target(id)
+	req := &btpb.SampleRowKeysRequest{TableName: t.path, AppProfileId: c.o.AppProfile}
+	if view {
+		req.TableName, req.MaterializedViewName = "", c.viewPath(id)
+	}
+	stream, err := c.data.SampleRowKeys(t.outgoing(w.ctx), req)
 	for err == nil {
 		w.hear()
 		var sample *btpb.SampleRowKeysResponse

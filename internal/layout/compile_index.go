@@ -50,7 +50,13 @@ func (c *compiler) index(m *Mapping, i int) {
 	case !typed || g.As == mapfile.IndexAsNone:
 		return
 	case g.As == mapfile.IndexAsView:
-		m.views = append(m.views, c.view(m.layout.(*rules), &g, key, path)) //nolint:forcetypeassert // a mapping file's layout
+		v := c.view(c.l, &g, key, path)
+		if slices.ContainsFunc(m.views, func(o *View) bool { return o.ID() == v.ID() }) {
+			c.fail(path+".name", maperr.CodeSyntax, fmt.Sprintf("the index would share view %s with another index", v.ID()), "another name")
+		}
+		if m.views = append(m.views, v); len(m.views) == maxViews+1 {
+			c.fail(path+".as", maperr.CodeLimit, fmt.Sprintf("the table would have more than %d views", maxViews), fmt.Sprintf("as: view for at most %d indexes", maxViews))
+		}
 		return
 	}
 	x := secondary.Compile(spec, &g, key, path, c.fail)

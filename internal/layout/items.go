@@ -73,15 +73,19 @@ func (d *decoder) corrupt(c lens.Column, attribute string, err error) *maperr.Er
 	return &maperr.Error{Code: maperr.CodeCorrupt, Table: d.l.table, Rule: d.r.name, Row: d.row.Key, Attribute: attribute, What: fmt.Sprintf("cell %s:%q: %v", c.Family, c.Qualifier, err)}
 }
 
-func (l *rules) items(row Row) ([]attr.Item, error) {
+func (l *rules) items(row Row) ([]attr.Item, error) { return l.read(row, l.rules, false) }
+
+// read returns the items that some of the rules wrote to a row. newest means that the row has no
+// older cell of a column.
+func (l *rules) read(row Row, by []*rule, newest bool) ([]attr.Item, error) {
 	side := lens.Sidecar(row)
 	var items []attr.Item
-	for _, r := range l.rules {
+	for _, r := range by {
 		vars, ok := l.parseRow(r, row)
 		if !ok {
 			continue
 		}
-		d := &decoder{l: l, r: r, row: row, rowVars: vars, side: side, items: map[string]*partial{}}
+		d := &decoder{l: l, r: r, row: row, rowVars: vars, side: side, items: map[string]*partial{}, newest: newest}
 		if err := d.run(); err != nil {
 			return nil, err
 		}
@@ -107,6 +111,7 @@ type decoder struct {
 	items   map[string]*partial // by key; by "" in an exclusive row
 	only    *partial            // of an exclusive row, once its key is known
 	foreign bool                // the row belongs to another rule
+	newest  bool                // the row has no older cells
 }
 
 // partial is an incomplete item during decoding.

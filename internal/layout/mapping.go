@@ -22,7 +22,7 @@ type Mapping struct {
 	proven         string // outcome of the joiner auto, "" while that is open
 	layout         layout
 	indexes        []*secondary.Index
-	views          []View
+	views          []*View
 	locked, text   written
 }
 

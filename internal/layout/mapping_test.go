@@ -284,7 +284,7 @@ func TestMapping(t *testing.T) {
 			case "views":
 				var b strings.Builder
 				for _, v := range m.Views() {
-					fmt.Fprintf(&b, "-- %s\n%s", v.Name, v.SQL)
+					fmt.Fprintf(&b, "-- %s\n%s", v.ID(), v.SQL())
 				}
 				return b.String()
 			case "prove-versions":

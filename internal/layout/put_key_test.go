@@ -169,8 +169,8 @@ rules:
 - {name: one, when: {SK: one}, row: [one, "{PK}"], put: [{attr: PK, cell: "a:PK"}, {attr: SK, cell: "a:SK"}, {attr: "*", cell: "a:{attr}"}]}
 - {name: two, row: [two, "{PK}", "{SK}"], put: [{attr: PK, cell: "a:PK"}, {attr: SK, cell: "a:SK"}, {attr: "*", cell: "a:{attr}"}]}
 `
-	const want = "SELECT\n  a['SK'] AS `SK`,\n  a['PK'] AS `PK`,\n  _key AS `_source_key`,\n  a['v'] AS `v`\nFROM `t`\nWHERE a['SK'] IS NOT NULL AND a['PK'] IS NOT NULL\nORDER BY `SK`, `PK`, `_source_key`\n"
-	if views := mustLoad(t, text).Views(); len(views) != 1 || views[0].SQL != want {
+	const want = "SELECT\n  `a`['SK'] AS `SK`,\n  `a`['PK'] AS `PK`,\n  _key AS `_source_key`,\n  `a`['v'] AS `v`,\n  `_t`['a/v'] AS `_type_v`\nFROM `t`\nWHERE `a`['SK'] IS NOT NULL AND `a`['PK'] IS NOT NULL\nORDER BY `SK`, `PK`, `_source_key`\n"
+	if views := mustLoad(t, text).Views(); len(views) != 1 || views[0].SQL() != want {
 		t.Errorf("views %v, want\n%s", views, want)
 	}
 	_, err := Load("m.yaml", []byte(strings.Replace(text, `{attr: SK, cell: "a:SK"}, `, "", 1)))

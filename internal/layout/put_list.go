@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -53,6 +54,8 @@ func (p valuePut) listed(d *decoder, t attr.Type, form byte, marked bool, schema
 	}
 	return schema.Type == attr.L
 }
+
+var errNewestElement = errors.New("the elements of the list are versions of the column, and a view has the newest")
 
 // listOf returns the list whose elements are the versions of a column.
 func (p valuePut) listOf(c lens.Column) (attr.Value, error) {

@@ -141,10 +141,13 @@ func (p valuePut) value(d *decoder, item *partial, name string, c lens.Column) e
 	schema := d.r.schema[name]
 	var v attr.Value
 	var err error
-	if p.listed(d, t, form, marked, schema) {
-		v, err = p.listOf(c)
-	} else {
+	switch {
+	case !p.listed(d, t, form, marked, schema):
 		v, err = d.plain(p.codec, t, form, marked, newest.Value, schema)
+	case d.newest:
+		err = errNewestElement
+	default:
+		v, err = p.listOf(c)
 	}
 	if err != nil {
 		return d.corrupt(c, name, err)

@@ -132,6 +132,7 @@ func reference(t *testing.T) string {
 	b.WriteString(referenceIntro)
 	prefixedKeys(t, &b)
 	derivedAttributes(t, &b)
+	viewIndexes(t, &b)
 	b.WriteString("\n## Keys\n")
 	section(&b, "The file", root)
 	for _, d := range member(root, "$defs").(yaml.MapSlice) {
@@ -450,6 +451,44 @@ rules:
 		fmt.Fprintf(b, "| %s | %s |\n", s.what, strings.Join(cells, "<br>"))
 	}
 	b.WriteString("\nReaders of the rows compute derived attributes in the same way, and look into `_t:i/<rule>/` for exceptions. A native write of `a:status` also changes the attributes that follow from it, unless they are exceptions. Indexes contain derived keys like others. A put of a key attribute or of a capture keeps it in a cell as well, for native readers, or so that the item can be in the row of another rule: `{attr: \"{n}\", cell: \"a:number\"}`.\n")
+}
+
+// viewIndexes writes a mapping with views, their queries, and a row of each.
+func viewIndexes(t *testing.T, b *strings.Builder) {
+	t.Helper()
+	const text = `apiVersion: migration/v1
+source:
+  table: Orders
+  key: {hash: {name: id, type: S}}
+  schema: {city: S, rank: N, note: S}
+  gsis:
+  - {name: by-rank, hash: city, range: rank, projection: [note], as: view}
+  - {name: by-city, hash: city, as: view}
+target:
+  table: orders
+  families: {a: {}, _t: {}}
+rules:
+- name: order
+  row: ["{id}"]
+  put: [{attr: rank, cell: "a:rank", codec: nord}, {attr: "*", cell: "a:{attr}"}]
+`
+	m, err := Load("m.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.WriteString("\n## Indexes as materialized views\n\nAn index with `as: view` is a continuous materialized view of the table. Bigtable updates it after each write of any client, with a delay, and no client writes it. `migrate load` creates the view; `migrate plan` prints the query of each:\n\n```yaml\n" + text + "```\n\n```sql\n" +
+		m.Views()[0].SQL() + "\n" + m.Views()[1].SQL() + "```\n\n")
+	at, err := m.Views()[0].Locate(attr.Item{"id": attr.String("o1"), "city": attr.String("Rome"), "rank": attr.Int(7)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(b, "The row key of an entry is the ordered code of the cells of the index's key and of the row key in the table: `%s` for the item `{id: o1, city: Rome, rank: 7}`, where `00 01` separates. ", strings.ReplaceAll(string(at.Row), "\x00\x01", " 00 01 "))
+	b.WriteString("A view of all attributes has the families of the table. Another view has a cell `default:NAME` for each attribute, and `default:_type_NAME` for a value of another type than the schema's.\n\n" +
+		"An index can be a view if, in each rule whose items it can have:\n\n" +
+		"* each key attribute of the index has one cell, in the same column under all rules, that sorts as the values do: no codec for S and B, `nord` for N. It has no `derive`, its type is in the schema, and a key attribute of the table has a put of its own;\n" +
+		"* each other projected attribute has one cell of one column too. If the view has all attributes, sets, maps and derived attributes may have their usual cells;\n" +
+		"* no projected attribute is kept in timestamps (`ts`, `ttl`) or versions (lists), since a view has the newest cell of each column, at time 0.\n\n" +
+		fmt.Sprintf("`shard`, `row`, `joiner` and `lag` are for tables. A table can have %d views. The query of a view cannot change: if the mapping changes it, `load` asks to delete the view first. Bigtable leaves a row of more than 1 MiB out of a view. An item whose row key in the view would exceed 4 KiB is refused.\n", maxViews))
 }
 
 // typeCells writes the table of types, each as it is laid out by type, in the row of its own

@@ -130,7 +130,7 @@ func TestMarkers_OthersGoByTheRule(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the fidelity table has (-want +got):\n%s", diff)
 	}
-	if views := m.Views(); len(views) != 1 || !strings.Contains(views[0].SQL, "a['Price']") {
+	if views := m.Views(); len(views) != 1 || !strings.Contains(views[0].SQL(), "`a`['Price']") {
 		t.Errorf("views %v", views)
 	}
 }

@@ -33,7 +33,7 @@ const (
 
 // Finding is the result of one check.
 type Finding struct {
-	Check string // "instance", "app profile", "permissions", "tables", "clock"
+	Check string // "instance", "app profile", "permissions", "tables", "views", "clock"
 	Level Level
 	Text  string
 }
@@ -44,6 +44,9 @@ type Table struct {
 	Families []btclient.Family
 }
 
+// View is a materialized view that the caller will use.
+type View struct{ ID, Query string }
+
 // Options selects the target and the checks.
 type Options struct {
 	Conn              grpc.ClientConnInterface
@@ -53,6 +56,7 @@ type Options struct {
 	ReadOnly          bool                    // rows are only read, so permission to list tables is not required
 	Tables            []Table                 // the tables to check if they exist
 	More              iter.Seq2[Table, error] // further tables to check if they exist, which are found only in the Bigtable; may be nil
+	Views             []View                  // the views to check if they exist
 	Now               func() time.Time        // returns the current time; nil if the clock is not checked
 	Deadline          time.Duration           // deadline of each call; 0 for none
 }
@@ -69,6 +73,12 @@ const DefaultProfile = "default"
 var permissions = []string{
 	"bigtable.tables.create", "bigtable.tables.delete", "bigtable.tables.get", "bigtable.tables.list", "bigtable.tables.mutateRows",
 	"bigtable.tables.readRows", "bigtable.tables.sampleRowKeys", "bigtable.tables.update",
+}
+
+// viewPermissions are the further permissions that materialized views need.
+var viewPermissions = []string{
+	"bigtable.materializedViews.create", "bigtable.materializedViews.delete", "bigtable.materializedViews.get",
+	"bigtable.materializedViews.readRows", "bigtable.materializedViews.sampleRowKeys",
 }
 
 // checker is the state of a preflight.
@@ -105,6 +115,7 @@ func Run(ctx context.Context, o Options) ([]Finding, error) {
 	c.profile()
 	c.permissions()
 	c.tables()
+	c.views()
 	return c.findings, nil
 }
 
@@ -228,6 +239,10 @@ func (c *checker) profile() {
 
 // permissions checks the permissions of the caller.
 func (c *checker) permissions() {
+	permissions := slices.Clone(permissions)
+	if len(c.Views) > 0 {
+		permissions = append(permissions, viewPermissions...)
+	}
 	ctx, cancel := c.timed("resource", c.name)
 	defer cancel()
 	resp, err := c.instances.TestIamPermissions(ctx, &iampb.TestIamPermissionsRequest{Resource: c.name, Permissions: permissions})
@@ -239,7 +254,7 @@ func (c *checker) permissions() {
 		c.found("permissions", Unknown, "the permissions cannot be read: %v", err)
 		return
 	}
-	missing := slices.DeleteFunc(slices.Clone(permissions), func(p string) bool { return slices.Contains(resp.GetPermissions(), p) })
+	missing := slices.DeleteFunc(permissions, func(p string) bool { return slices.Contains(resp.GetPermissions(), p) })
 	if len(missing) > 0 {
 		c.found("permissions", Wrong, "the credentials lack %s on %s: roles/bigtable.admin has them", strings.Join(missing, ", "), c.name)
 		return
@@ -249,7 +264,7 @@ func (c *checker) permissions() {
 
 // tables checks the garbage-collection rules of the families.
 func (c *checker) tables() {
-	client := btclient.New(c.Conn, c.Project, c.Instance, btclient.Options{Deadline: c.Deadline})
+	client := c.client()
 	for _, t := range c.Tables {
 		c.table(client, t)
 	}
@@ -262,6 +277,28 @@ func (c *checker) tables() {
 			return
 		}
 		c.table(client, t)
+	}
+}
+
+func (c *checker) client() *btclient.Client {
+	return btclient.New(c.Conn, c.Project, c.Instance, btclient.Options{Deadline: c.Deadline})
+}
+
+// views checks that the target has materialized views, and the queries of existing ones.
+func (c *checker) views() {
+	for _, v := range c.Views {
+		switch have, err := c.client().ViewQuery(c.ctx, v.ID); {
+		case status.Code(err) == codes.NotFound:
+			c.found("views", OK, "%s does not exist yet", v.ID)
+		case status.Code(err) == codes.Unimplemented:
+			c.found("views", Wrong, "the server has no materialized views, and %s is one (as: view)", v.ID)
+		case err != nil:
+			c.found("views", Unknown, "%v", err)
+		case !btclient.SameQuery(have, v.Query):
+			c.found("views", Wrong, "%s has another query than the mapping, and it cannot be changed: delete the view (gcloud bigtable materialized-views delete %s --instance=%s), so that it is created again", v.ID, v.ID, c.Instance)
+		default:
+			c.found("views", OK, "%s has the expected query", v.ID)
+		}
 	}
 }
 

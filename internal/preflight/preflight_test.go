@@ -58,6 +58,7 @@ func good(changes fake) fake {
 		"GetTable": &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{
 			"f": {GcRule: btclient.GCRule(btclient.GC{Versions: 1})},
 		}},
+		"GetMaterializedView": &btapb.MaterializedView{Query: "SELECT 1"},
 	}
 	for rpc, answer := range changes {
 		f[rpc] = answer
@@ -76,6 +77,9 @@ func allPermissions() *iampb.TestIamPermissionsResponse {
 	for _, p := range []string{"create", "delete", "get", "list", "mutateRows", "readRows", "sampleRowKeys", "update"} {
 		r.Permissions = append(r.Permissions, "bigtable.tables."+p)
 	}
+	for _, p := range []string{"create", "delete", "get", "readRows", "sampleRowKeys"} {
+		r.Permissions = append(r.Permissions, "bigtable.materializedViews."+p)
+	}
 	return r
 }
 
@@ -85,6 +89,7 @@ func options(f fake) preflight.Options {
 	return preflight.Options{
 		Conn: f, Project: "p", Instance: "i", Transactions: true, Now: func() time.Time { return now }, Deadline: 10 * time.Second,
 		Tables: []preflight.Table{{ID: "t", Families: []btclient.Family{{Name: "f", GC: btclient.GC{Versions: 1}}}}},
+		Views:  []preflight.View{{ID: "t__g", Query: "SELECT 1\n"}},
 	}
 }
 
@@ -103,6 +108,10 @@ func TestRun(t *testing.T) {
 		"permissions that are missing": {fake{"TestIamPermissions": &iampb.TestIamPermissionsResponse{Permissions: allPermissions().GetPermissions()[1:]}}, "permissions: the credentials lack bigtable.tables.create on projects/p/instances/i"},
 		"another rule":                 {fake{"GetTable": &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"f": {}}}}, "tables: family f of t has the garbage-collection rule"},
 		"no such table":                {fake{"GetTable": status.Error(codes.NotFound, "n")}, ""},
+		"no permission for views":      {fake{"TestIamPermissions": &iampb.TestIamPermissionsResponse{Permissions: allPermissions().GetPermissions()[:9]}}, "permissions: the credentials lack bigtable.materializedViews.delete, bigtable.materializedViews.get, bigtable.materializedViews.readRows, bigtable.materializedViews.sampleRowKeys on"},
+		"no such view":                 {fake{"GetMaterializedView": status.Error(codes.NotFound, "n")}, ""},
+		"no views":                     {fake{"GetMaterializedView": status.Error(codes.Unimplemented, "u")}, "views: the server has no materialized views, and t__g is one (as: view)"},
+		"another query":                {fake{"GetMaterializedView": &btapb.MaterializedView{Query: "SELECT 2"}}, "views: t__g has another query than the mapping"},
 		"a clock that is off":          {fake{"header": metadata.Pairs("date", "Tue, 24 Nov 2026 11:58:00 GMT")}, "clock: this machine's clock differs from the server's by 2m0s"},
 	} {
 		findings, err := preflight.Run(t.Context(), options(good(c.changes)))
@@ -115,7 +124,7 @@ func TestRun(t *testing.T) {
 				wrong = append(wrong, f.Check+": "+f.Text)
 			}
 		}
-		if c.wrong == "" && len(wrong) > 0 || c.wrong != "" && (len(wrong) != 1 || !strings.Contains(wrong[0], c.wrong)) || len(findings) != 5 {
+		if c.wrong == "" && len(wrong) > 0 || c.wrong != "" && (len(wrong) != 1 || !strings.Contains(wrong[0], c.wrong)) || len(findings) != 6 {
 			t.Errorf("%s: %d findings, wrong are %q, want %q", name, len(findings), wrong, c.wrong)
 		}
 	}

@@ -202,7 +202,7 @@ func (p PatternReport) cost() string {
 	return text
 }
 
-// LintSummary formats the counts of a lint result: "58 rules, 1 error, 2 warnings, 0
+// LintSummary formats the counts of a lint result: "59 rules, 1 error, 2 warnings, 0
 // notes, 1 finding accepted".
 func LintSummary(l *lint.Result) string {
 	text := fmt.Sprintf("%s, %s, %s, %s", phrase.Counted(int64(l.Rules), "rule"), phrase.Counted(int64(l.Errors), "error"), phrase.Counted(int64(l.Warnings), "warning"), phrase.Counted(int64(l.Infos), "note"))

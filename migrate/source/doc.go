@@ -12,6 +12,8 @@
 //   - CSV;
 //   - a folder of pages or part files.
 //
+// A folder of an export or of part files may have the description of its table in schema.json.
+//
 // Files may be uncompressed, gzip or zstd. Options.Plain reads JSON without type tags.
 //
 // If an input is damaged, the functions return an [Error] with the position and the

@@ -132,11 +132,7 @@ func openPart(t tree, name string, o Options) (*Source, error) {
 
 // describe sets the key and the indexes of a folder's table from its description.
 func (s *Source) describe(t tree, name string) error {
-	text, err := fs.ReadFile(t, name)
-	if err != nil {
-		return Damaged(Unrecognized, Position{File: t.label(name)}, err, "cannot read the description of the table")
-	}
-	d, err := ParseTableSchema(t.label(name), text)
+	d, err := readSchema(t, name)
 	if err != nil {
 		return err
 	}
@@ -144,8 +140,36 @@ func (s *Source) describe(t tree, name string) error {
 	if d.Name != "" {
 		table.Name = d.Name
 	}
-	table.Key, table.Indexes, table.TTL, table.KeyFrom = d.Key, d.Indexes, d.TTL, "declared by "+t.label(name)
+	table.declare(d, t.label(name))
 	return nil
+}
+
+// describeExport sets the key and the indexes of the table of an export from a description beside
+// the folder of exports, if there is one of this table.
+func (t *Table) describeExport(files tree, export string) error {
+	name := path.Join(path.Dir(path.Dir(export)), schemaName)
+	if _, err := fs.Stat(files, name); isNotExist(err) {
+		return nil
+	}
+	d, err := readSchema(files, name)
+	if err == nil && d.Name == t.Name {
+		t.declare(d, files.label(name))
+	}
+	return err
+}
+
+// readSchema reads the description of a folder's table.
+func readSchema(t tree, name string) (*TableSchema, error) {
+	text, err := fs.ReadFile(t, name)
+	if err != nil {
+		return nil, Damaged(Unrecognized, Position{File: t.label(name)}, err, "cannot read the description of the table")
+	}
+	return ParseTableSchema(t.label(name), text)
+}
+
+// declare sets what a description declares; from is its name.
+func (t *Table) declare(d *TableSchema, from string) {
+	t.Key, t.Indexes, t.TTL, t.KeyFrom = d.Key, d.Indexes, d.TTL, "declared by "+from
 }
 
 // errNoKey returns the error for plain JSON without a declared key, which no input of this

@@ -103,6 +103,9 @@ func openExport(t tree, dir string) (*Source, error) {
 				"the incremental export of table %s has only changes: put the preceding full export below the same folder, and open that folder", name)
 		}
 		table := &Table{Name: name, ExportTime: part.to, Declared: part.items, export: &part, tree: t, entries: part.entries(t)}
+		if err := table.describeExport(t, part.dir); err != nil {
+			return nil, err
+		}
 		switch {
 		case records[name] != nil:
 			if len(after[name]) > 0 {

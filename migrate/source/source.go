@@ -474,7 +474,7 @@ func (s *Source) applySchema(o Options) error {
 			continue
 		}
 		applied = true
-		t.Key, t.Indexes, t.TTL, t.KeyFrom = d.Key, d.Indexes, d.TTL, "declared by "+file
+		t.declare(d, file)
 	}
 	if !applied {
 		return Damaged(SchemaInvalid, Position{File: file}, nil, "the schema is for table %s, but the source %s has %s", d.Name, s.Path, s.tableNames())

@@ -32,8 +32,8 @@ func (e *Env) Restore(s *Snapshot) {
 }
 
 // Reset returns the environment to its initial state: it removes all data and faults, and resets
-// lags and failures of clusters. Like [Env.Restore], it does not change the clock, clients or
-// ports.
+// lags and failures of clusters. The tables of testkit.WithSeedFiles are as at the start. Like
+// [Env.Restore], it does not change the clock, clients or ports.
 func (e *Env) Reset() {
 	e.server.TB().Helper()
 	e.server.Must("Reset", e.server.Lab().Reset(e.server.Context()))

@@ -165,6 +165,9 @@ func native(r Request, members map[string]json.RawMessage, items int) string {
 			return ""
 		}
 		_, id, _ := strings.Cut(read.GetTableName(), "/tables/")
+		if view := read.GetMaterializedViewName(); view != "" {
+			_, id, _ = strings.Cut(view, "/materializedViews/")
+		}
 		if table != "" && id != table {
 			return ""
 		}

@@ -25,6 +25,7 @@ func TestPattern(t *testing.T) {
 	}{
 		{"a row", Request{Operation: "GetItem", Request: raw(`{"Key":` + item + `,"ConsistentRead":true}`), Response: raw(`{"Item":` + item + `}`), Calls: read(`{"rowKeys":["YQ=="]}`, 1)}, 1},
 		{"a range", Request{Operation: "Query", Request: raw(`{"TableName":"t: x","IndexName":"i"}`), Response: raw(`{"Items":[` + item + `]}`), Calls: read(`{"rowRanges":[{"startKeyOpen":"YQ==","endKeyClosed":"Yg=="}]}`, 1)}, 1},
+		{"a view", Request{Operation: "Query", Request: raw(`{"IndexName":"i"}`), Response: raw(`{"Items":[` + item + `]}`), Calls: []Call{{"ReadRows", raw(`{"materializedViewName":"projects/p/instances/i/materializedViews/t__i","rows":{"rowRanges":[{"startKeyClosed":"YQ=="}]}}`), 1}}}, 1},
 		{"nothing", Request{Operation: "Query", Request: raw(`{}`), Response: raw(`{"Items":[]}`), Calls: read(`{"rowKeys":["YQ==","Yg=="]}`, 0)}, 2},
 		{"several tables", Request{Operation: "BatchGetItem", Request: raw(`{"RequestItems":{}}`), Response: raw(`{"Responses":{"t":[` + item + `],"u":[` + item + `]}}`)}, 0},
 		{"a transaction", Request{Operation: "TransactGetItems", Request: raw(`{}`), Response: raw(`{"Responses":[{},{"Item":` + item + `}]}`), Calls: read(`{"rowKeys":["YQ=="]}`, 1)}, 0},
@@ -58,6 +59,9 @@ func TestPattern(t *testing.T) {
 		}
 		if (p.Bigtable != nil) != (c.ranges > 0) || p.Bigtable != nil && p.Bigtable.MaxRanges != c.ranges {
 			t.Errorf("%s: the native read is %+v, want %d ranges", c.name, p.Bigtable, c.ranges)
+		}
+		if c.name == "a view" && p.Bigtable.Read.Table != "t__i" {
+			t.Errorf("the native read is of table %q", p.Bigtable.Read.Table)
 		}
 		if c.name == "a range" {
 			if _, spans, err := p.Bigtable.Read.Spans(); err != nil || string(spans[0].Start) != "a\x00" || string(spans[0].End) != "b\x00" {

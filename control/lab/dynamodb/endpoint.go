@@ -112,6 +112,29 @@ func (e *Endpoint) Map(mappings []*mapping.Mapping) error {
 	return nil
 }
 
+// Prepare runs do with a server of its own, which has no lags, delays and throttling. No other
+// server of the endpoint runs meanwhile. Faults do not affect the context of do.
+func (e *Endpoint) Prepare(ctx context.Context, do func(context.Context, *facade.Server) error) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	opened := e.server != nil
+	if opened {
+		err := e.server.Close()
+		if e.server = nil; err != nil {
+			return err
+		}
+	}
+	ctx = lab.Probe(ctx)
+	server, err := facade.New(ctx, e.options(e.lab).Immediate())
+	if err == nil {
+		err = errors.Join(do(ctx, server), server.Close())
+	}
+	if opened {
+		err = errors.Join(err, e.openLocked())
+	}
+	return err
+}
+
 // Call runs an operation without HTTP and without faults; see facade.Server.Call.
 func (e *Endpoint) Call(ctx context.Context, operation string, request []byte) ([]byte, error) {
 	e.mu.RLock()

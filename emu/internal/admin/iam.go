@@ -71,7 +71,7 @@ func (s *Control) tablePolicy(r Catalog, name string) (err error) {
 	case resname.HasShape(name, "projects", "instances", "clusters", "backups"):
 		_, err = s.findBackup(r, "resource", name)
 	case resname.HasShape(name, "projects", "instances", "tables", "schemaBundles"):
-		_, err = findSchemaBundle(r, "resource", name)
+		_, err = FindSchemaBundle(r, "resource", name)
 	default:
 		_, err = FindTable(r, "resource", name)
 	}

@@ -115,7 +115,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 	began := s.now()
 	now, doneAt := timestamppb.New(began), timestamppb.New(began.Add(s.Delay))
 	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
-		b, err := findSchemaBundle(tx, "schema_bundle.name", given.GetName())
+		b, err := FindSchemaBundle(tx, "schema_bundle.name", given.GetName())
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +141,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 
 // GetSchemaBundle returns a bundle.
 func (s tableAdminService) GetSchemaBundle(_ context.Context, req *btapb.GetSchemaBundleRequest) (*btapb.SchemaBundle, error) {
-	return findSchemaBundle(s.DB, "name", req.GetName())
+	return FindSchemaBundle(s.DB, "name", req.GetName())
 }
 
 // ListSchemaBundles returns the bundles of a table, sorted by name, in pages.
@@ -168,7 +168,7 @@ func (s tableAdminService) ListSchemaBundles(ctx context.Context, req *btapb.Lis
 // DeleteSchemaBundle deletes a bundle and its IAM policy.
 func (s tableAdminService) DeleteSchemaBundle(ctx context.Context, req *btapb.DeleteSchemaBundleRequest) (*emptypb.Empty, error) {
 	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
-		b, err := findSchemaBundle(tx, "name", req.GetName())
+		b, err := FindSchemaBundle(tx, "name", req.GetName())
 		if err != nil {
 			return err
 		}
@@ -179,9 +179,9 @@ func (s tableAdminService) DeleteSchemaBundle(ctx context.Context, req *btapb.De
 	}))
 }
 
-// findSchemaBundle returns the bundle with the given name; errors name the request field. The
+// FindSchemaBundle returns the bundle with the given name; errors name the request field. The
 // bundles of a deleted table are not found until UndeleteTable.
-func findSchemaBundle(r Catalog, field, name string) (*btapb.SchemaBundle, error) {
+func FindSchemaBundle(r Catalog, field, name string) (*btapb.SchemaBundle, error) {
 	if err := resname.CheckSchemaBundle(field, name); err != nil {
 		return nil, err
 	}

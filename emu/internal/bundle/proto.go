@@ -63,6 +63,16 @@ func Proto(raw []byte) (*Schema, error) {
 	return s, nil
 }
 
+// Message returns a message by its full name; nil if the schema does not define it.
+func (s *Schema) Message(name string) protoreflect.MessageDescriptor {
+	return s.messages[protoreflect.FullName(name)]
+}
+
+// Enum returns an enum by its full name; nil if the schema does not define it.
+func (s *Schema) Enum(name string) protoreflect.EnumDescriptor {
+	return s.enums[protoreflect.FullName(name)]
+}
+
 // plain returns the text of an error of the protobuf module without its prefix:
 // "proto:" and a space that varies from build to build.
 func plain(err error) string {

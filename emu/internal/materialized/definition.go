@@ -89,6 +89,11 @@ type onlyTables func(id string) (*analysis.Table, bool)
 func (t onlyTables) Table(id string) (*analysis.Table, bool) { return t(id) }
 func (t onlyTables) View(string) (string, bool)              { return "", false }
 
+// Type finds nothing: the rows of a view cannot follow a changed bundle.
+func (t onlyTables) Type(_, _, _ string) (of value.Type, version string, ok bool) {
+	return of, "", false
+}
+
 // keyed sets the columns of d and its row key, which consists of the columns by which the query
 // groups or sorts.
 func (d *Definition) keyed(q *plan.Query, s *shape) error {

@@ -71,6 +71,7 @@ type stored struct {
 type storedFamily struct {
 	Name      string `json:"name"`
 	Aggregate bool   `json:"aggregate,omitempty"`
+	Sketch    bool   `json:"sketch,omitempty"`
 }
 
 // rowsOf and indexOf return the names of the tables of a view.
@@ -89,7 +90,7 @@ func TableOf(t *engine.Table) *analysis.Table {
 func storedOf(t *engine.Table) *stored {
 	s := &stored{Table: resname.Last(t.Name)}
 	for _, f := range t.Families {
-		s.Families = append(s.Families, storedFamily{Name: f.Name, Aggregate: f.Aggregate != engine.NoAggregate})
+		s.Families = append(s.Families, storedFamily{Name: f.Name, Aggregate: f.Aggregate != engine.NoAggregate, Sketch: f.Aggregate == engine.AggregateHLL})
 	}
 	if schema := admin.RowKeySchema(t); schema != nil {
 		s.Key, _ = proto.Marshal(schema) // a message that was decoded
@@ -110,7 +111,7 @@ func (s *stored) asTable() *analysis.Table {
 		if f.Aggregate {
 			of = value.Int64Type
 		}
-		out.Families = append(out.Families, analysis.Family{Name: f.Name, Value: of})
+		out.Families = append(out.Families, analysis.Family{Name: f.Name, Value: of, Sketch: f.Sketch})
 	}
 	slices.SortFunc(out.Families, func(a, b analysis.Family) int { return strings.Compare(a.Name, b.Name) })
 	return out

@@ -65,7 +65,7 @@ type countedTable struct {
 
 func (t *countedTable) Version() string { return string(t.c.version) }
 
-func (t *countedTable) Fresh() bool { return t.c.layout.lag == 0 }
+func (t *countedTable) Fresh() bool { return t.c.layout.lag == 0 && len(t.c.layout.views) == 0 }
 
 func (t *countedTable) StoredBytes(ctx context.Context) (int64, error) {
 	_, n, err := t.bt.SampleKeys(ctx, t.c.layout.table)
@@ -141,7 +141,7 @@ func (ct *counter) countKeys(ctx context.Context, c *cachedTable, x *indexLayout
 	item := btclient.Chain(btclient.OfFamily(lens.FamilyItem), btclient.KeysOnly())
 	read := btclient.Read{Table: c.layout.table, Spans: c.layout.base.PlanScan().Spans, Filter: btclient.AnyOf(item, anyIntent())}
 	if x != nil {
-		read = btclient.Read{Table: x.table, Spans: x.x.PlanScan().Spans, Filter: item}
+		read = btclient.Read{Table: x.table, Spans: x.PlanScan().Spans, Filter: item}
 	}
 	var stored []layout.Stored
 	for row, err := range ct.bt.Read(ctx, read) {
@@ -168,7 +168,7 @@ func (ct *counter) countKeys(ctx context.Context, c *cachedTable, x *indexLayout
 // not nil, one index entry.
 func (l *tableLayout) rowIsItem(x *indexLayout) bool {
 	if x != nil {
-		return x.x.OneCell()
+		return x.view == nil && x.x.OneCell()
 	}
 	return l.timeless
 }

@@ -6,7 +6,8 @@
 //     it was evaluated against, or not at all.
 //   - A transaction happens completely, at one moment, or not at all.
 //   - An acknowledged write is in every index of its table, at the latest when
-//     Options.IndexLag has passed.
+//     Options.IndexLag has passed. Bigtable keeps indexes that are materialized views; the
+//     store only creates and reads these.
 //   - Deleting an item removes its row; only its pending log record may remain for a while.
 //   - Items that a loader or another client wrote natively are read and written like any
 //     other.

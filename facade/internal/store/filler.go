@@ -39,9 +39,9 @@ func (fl *filler) fillIndexes(c *cachedTable) {
 }
 
 func (fl *filler) fillAndActivate(ctx context.Context, c *cachedTable) error {
-	for i, ix := range c.def.Indexes {
-		if ix.Backfilling {
-			if err := fl.backfill(ctx, c.layout, c.layout.indexes[i]); err != nil {
+	for _, ix := range c.def.Indexes {
+		if x := c.layout.index(ix.Name); ix.Backfilling && x.view == nil {
+			if err := fl.backfill(ctx, c.layout, x); err != nil {
 				return err
 			}
 		}

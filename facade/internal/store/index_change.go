@@ -149,7 +149,7 @@ func (x *indexLayout) plan(c attr.KeyRange) (lens.Plan, error) {
 	if x.key.IsMulti() {
 		return lens.Plan{Spans: []layout.Span{tabledef.MultiSpan(c)}}, nil
 	}
-	plan, err := x.x.PlanQuery(c)
+	plan, err := x.PlanQuery(c)
 	return plan, outsideMapping(err)
 }
 
@@ -158,7 +158,7 @@ func (x *indexLayout) row(keys attr.Item) ([]byte, error) {
 	if x.key.IsMulti() {
 		return x.key.MultiRow(x.base, keys), nil
 	}
-	at, err := x.x.Locate(keys)
+	at, err := x.Locate(keys)
 	return at.Row, outsideMapping(err)
 }
 

@@ -30,7 +30,8 @@ type tableLayout struct {
 	table   string // of the Bigtable table
 	key     attr.KeySchema
 	base    *layout.Mapping
-	indexes []*indexLayout // as Table.Indexes, then due
+	indexes []*indexLayout // that writes maintain: as Table.Indexes, without views, then due
+	views   []*indexLayout // that Bigtable maintains
 	due     *indexLayout   // by due time; nil: items do not expire
 	lag     time.Duration  // longest lag of an index
 	// timeless: the timestamps of an item's cells have no meaning, so a write keeps unchanged
@@ -41,13 +42,24 @@ type tableLayout struct {
 	written  *writtenNote // nil: no load can have written the table
 }
 
+// entries is the layout of the rows of an index, as far as reads need it.
+type entries interface {
+	Name() string
+	Locate(keys attr.Item) (lens.Location, error)
+	PlanQuery(c attr.KeyRange) (lens.Plan, error)
+	PlanScan() lens.Plan
+	Items(row layout.Row) ([]attr.Item, error)
+}
+
 // indexLayout is the layout of the entries of one index in Bigtable.
 type indexLayout struct {
-	table string
+	entries
+	table string // or the materialized view
 	key   tabledef.IndexKey
-	base  attr.KeySchema // of the DynamoDB table
-	lag   time.Duration  // time from a write until reads of the index see it, at most
-	x     *secondary.Index
+	base  attr.KeySchema   // of the DynamoDB table
+	lag   time.Duration    // time from a write until reads of the index see it, at most
+	x     *secondary.Index // entries, for writes; nil for a view
+	view  *layout.View     // entries, if Bigtable maintains them; otherwise nil
 	// excludes reports whether an item has no entry even if it has the key attributes of the
 	// index. If excludes is nil, no item is excluded.
 	excludes func(item attr.Item) bool
@@ -99,6 +111,13 @@ func (cat *catalog) newLayout(def *tabledef.Table) (*tableLayout, error) {
 	for i := range def.Indexes {
 		ix := &def.Indexes[i]
 		il := &indexLayout{table: ix.BigtableTable, key: ix.Key, base: def.Key}
+		if ix.View && m != nil {
+			if v := m.View(ix.Name); v != nil {
+				il.entries, il.view = v, v
+				l.views = append(l.views, il)
+				continue
+			}
+		}
 		if ix.Global {
 			il.lag = cat.o.IndexLag
 		}
@@ -120,6 +139,7 @@ func (cat *catalog) newLayout(def *tabledef.Table) (*tableLayout, error) {
 				return nil, fmt.Errorf("layout of index %s of table %s: %w", ix.Name, def.Name, err)
 			}
 		}
+		il.entries = il.x
 		l.indexes, l.lag = append(l.indexes, il), max(l.lag, il.lag)
 	}
 	if def.TTLTable != "" {
@@ -136,12 +156,17 @@ func (cat *catalog) newLayout(def *tabledef.Table) (*tableLayout, error) {
 	return l, nil
 }
 
-// placeIndex sets the Bigtable table of an index: the one that the mapping of def names, or
-// one with a new id.
+// placeIndex sets the Bigtable table or the view of an index: the one that the mapping of def
+// names, or a table with a new id.
 func (cat *catalog) placeIndex(def *tabledef.Table, ix *tabledef.Index) {
+	ix.View = false
 	if m := cat.mappings[def.Name]; m != nil {
 		if x := m.Index(ix.Name); x != nil {
 			ix.BigtableTable = x.TargetTable()
+			return
+		}
+		if v := m.View(ix.Name); v != nil && slices.Equal(v.Def().Key.Attrs(), ix.Key.Attributes()) {
+			ix.BigtableTable, ix.View = v.ID(), true
 			return
 		}
 	}
@@ -155,6 +180,16 @@ func (l *tableLayout) families() []layout.Family {
 		families = append(families, newestOf(lens.FamilyTypes))
 	}
 	return families
+}
+
+// index returns the layout of the index with the given name, or nil.
+func (l *tableLayout) index(name string) *indexLayout {
+	for _, all := range [][]*indexLayout{l.indexes, l.views} {
+		if i := slices.IndexFunc(all, func(x *indexLayout) bool { return x != l.due && x.Name() == name }); i >= 0 {
+			return all[i]
+		}
+	}
+	return nil
 }
 
 // families returns the column families of the index's rows, including those for bookkeeping.
@@ -176,5 +211,5 @@ func newestOf(family string) layout.Family {
 func dueIndex(def *tabledef.Table) (*indexLayout, error) {
 	due := attr.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
 	x, err := secondary.Default(def.TTLTable, def.Key, secondary.Def{Name: "due times", Key: attr.KeySchema{Hash: due}, KeysOnly: true})
-	return &indexLayout{table: def.TTLTable, key: tabledef.IndexKeyOf(x.Def().Key), base: def.Key, x: x}, err
+	return &indexLayout{entries: x, table: def.TTLTable, key: tabledef.IndexKeyOf(x.Def().Key), base: def.Key, x: x}, err
 }

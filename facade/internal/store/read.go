@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/cells"
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -306,17 +308,35 @@ func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, c
 
 // index returns the layout of the index with the given name.
 func (c *cachedTable) index(name string) (*indexLayout, error) {
-	for i := range c.def.Indexes {
-		if c.def.Indexes[i].Name == name {
-			return c.layout.indexes[i], nil
-		}
+	if x := c.layout.index(name); x != nil {
+		return x, nil
 	}
 	return nil, fmt.Errorf("table %s has no index %s", c.def.Name, name)
 }
 
+// read returns a read of rows of the index.
+func (x *indexLayout) read(spans []layout.Span, reverse bool) btclient.Read {
+	return btclient.Read{Table: x.table, View: x.view != nil, Spans: spans, Reverse: reverse}
+}
+
+// readError returns the error of a read of the index, with advice if Bigtable cannot read its view.
+func (x *indexLayout) readError(table string, err error) error {
+	if x.view == nil {
+		return err
+	}
+	switch status.Code(err) { //nolint:exhaustive // others have no remedy of their own
+	case codes.NotFound:
+		return fmt.Errorf("index %s of table %s is the materialized view %s, which does not exist: start this endpoint again, or run tabletop migrate load, to create it: %w", x.Name(), table, x.table, err)
+	case codes.FailedPrecondition:
+		return fmt.Errorf("%w: %s of table %s: Bigtable refuses to read the materialized view %s, as it does until it has filled a view: try again later: %w", ErrViewFilling, x.Name(), table, x.table, err)
+	}
+	return err
+}
+
 // indexItems yields the entries in the spans of an index that keep accepts, in row order or in
 // reverse, after startAfter unless that is nil. First it settles this process's unfinished
-// transactions, and its writes that are at least as old as the lag of the index.
+// transactions, and, unless Bigtable maintains the index, this process's writes that are at least
+// as old as the lag of the index.
 func (rd *reader) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, spans []layout.Span, reverse bool, startAfter attr.Item, keep func(layout.Stored) bool, yield func(layout.Stored, error) bool) {
 	before := int64(everything)
 	if x.lag > 0 {
@@ -326,9 +346,11 @@ func (rd *reader) indexItems(ctx context.Context, c *cachedTable, x *indexLayout
 		yield(nil, err)
 		return
 	}
-	if err := rd.outbox.settle(ctx, c.def.Name, before); err != nil {
-		yield(nil, err)
-		return
+	if x.view == nil {
+		if err := rd.outbox.settle(ctx, c.def.Name, before); err != nil {
+			yield(nil, err)
+			return
+		}
 	}
 	if startAfter != nil {
 		at, err := x.row(startAfter)
@@ -342,16 +364,16 @@ func (rd *reader) indexItems(ctx context.Context, c *cachedTable, x *indexLayout
 		}
 		spans = cells.Intersect(spans, []layout.Span{behind})
 	}
-	for row, err := range rd.bt.Read(ctx, btclient.Read{Table: x.table, Spans: spans, Reverse: reverse}) {
+	for row, err := range rd.bt.Read(ctx, x.read(spans, reverse)) {
 		if err != nil {
-			yield(nil, err)
+			yield(nil, x.readError(c.def.Name, err))
 			return
 		}
 		row.Cells = slices.DeleteFunc(row.Cells, bookkeeping)
 		if len(row.Cells) == 0 {
 			continue
 		}
-		items, err := x.x.Items(row)
+		items, err := x.Items(row)
 		if err != nil {
 			yield(nil, fmt.Errorf("row %q of table %s: %w", row.Key, x.table, err))
 			return
@@ -384,19 +406,23 @@ func (rd *reader) scanSegment(ctx context.Context, t *tabledef.Table, ix *tabled
 	if err != nil {
 		return err
 	}
-	table, hash, plan := c.layout.table, []attr.KeyAttr{t.Key.Hash}, c.layout.base.PlanScan()
+	hash, plan := []attr.KeyAttr{t.Key.Hash}, c.layout.base.PlanScan()
+	rows := btclient.Read{Table: c.layout.table, Spans: plan.Spans}
 	var x *indexLayout
 	if ix != nil {
 		if x, err = c.index(ix.Name); err != nil {
 			return err
 		}
-		table, hash, plan = x.table, ix.Key.Hash, x.x.PlanScan()
+		hash, plan = ix.Key.Hash, x.PlanScan()
+		rows = x.read(plan.Spans, false)
 	}
-	parts, err := rd.segments.Of(ctx, table, hash, plan.Spans, total, startAfter == nil)
-	if errors.Is(err, segment.ErrContended) {
-		err = fmt.Errorf("%w: %w", ErrContended, err)
-	}
-	if err != nil {
+	parts, err := rd.segments.Of(ctx, rows, hash, total, startAfter == nil)
+	switch {
+	case errors.Is(err, segment.ErrContended):
+		return fmt.Errorf("%w: %w", ErrContended, err)
+	case err != nil && x != nil:
+		return x.readError(t.Name, err)
+	case err != nil:
 		return err
 	}
 	var from []byte // row of startAfter

@@ -44,6 +44,8 @@ var (
 	ErrContended = errors.New("too many concurrent writes of one item")
 	// ErrOtherSegment means that the start key of a scan belongs to another segment.
 	ErrOtherSegment = errors.New("the start key belongs to another segment")
+	// ErrViewFilling means that Bigtable still fills the materialized view of an index.
+	ErrViewFilling = errors.New("the index cannot be read yet")
 	// errIndexesBehind means that the item is written, but its index entries are not. The
 	// next read of an index of the table, or write of the item, writes them.
 	errIndexesBehind = errors.New("the item is written, but its indexes are not yet")

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
@@ -19,7 +21,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
 // tables creates, changes and deletes tables.
@@ -112,6 +113,31 @@ func (ts *tables) takeRoom(ctx context.Context) error {
 	return nil
 }
 
+// ensureIndex creates the Bigtable table or the materialized view of an index, if it is missing.
+func (ts *tables) ensureIndex(ctx context.Context, x *indexLayout) (err error) {
+	if x.view != nil {
+		_, err = ts.bt.EnsureView(ctx, x.table, x.view.SQL())
+		if status.Code(err) == codes.Unimplemented {
+			ts.o.Logger.Warn("this Bigtable has no materialized views, so queries of an index fail", "index", x.Name(), "view", x.table, "error", err)
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("index %s, which the mapping declares as: view: %w", x.Name(), err)
+		}
+		return nil
+	}
+	_, err = ts.bt.EnsureTable(ctx, x.table, x.families(), nil)
+	return err
+}
+
+// dropIndex deletes the Bigtable table or the materialized view of an index, if it exists.
+func (ts *tables) dropIndex(ctx context.Context, ix tabledef.Index) error {
+	if ix.View {
+		return ts.bt.DropView(ctx, ix.BigtableTable)
+	}
+	return ts.bt.DropTable(ctx, ix.BigtableTable)
+}
+
 // finishCreate creates the missing Bigtable tables of a definition in status CREATING, and
 // makes the table ACTIVE unless it is being restored. If the Bigtable table already has rows,
 // it fills the indexes first. version is that of the stored definition.
@@ -131,11 +157,12 @@ func (ts *tables) finishCreate(ctx context.Context, def *tabledef.Table, version
 	}
 	restored := def.Restore != nil && def.Restore.Job != "" // the items are not restored yet
 	for i := range def.Indexes {
-		if _, err := ts.bt.EnsureTable(ctx, def.Indexes[i].BigtableTable, l.indexes[i].families(), nil); err != nil {
+		x := l.index(def.Indexes[i].Name)
+		if err := ts.ensureIndex(ctx, x); err != nil {
 			return nil, err
 		}
-		if !created && !restored && !ts.cat.followed[def.Name] { // the migration keeps the entries
-			if err := ts.filler.backfill(ctx, l, l.indexes[i]); err != nil && !isFollowed(err) {
+		if x.view == nil && !created && !restored && !ts.cat.followed[def.Name] { // the migration keeps the entries
+			if err := ts.filler.backfill(ctx, l, x); err != nil && !isFollowed(err) {
 				return nil, err
 			}
 		}
@@ -237,8 +264,8 @@ func (ts *tables) finishDelete(ctx context.Context, def *tabledef.Table) error {
 	if err := ts.keepStreams(ctx, def); err != nil {
 		return err
 	}
-	for _, ix := range def.Indexes {
-		if err := ts.bt.DropTable(ctx, ix.BigtableTable); err != nil {
+	for _, ix := range def.Indexes { // first, since Bigtable keeps a table that a view reads
+		if err := ts.dropIndex(ctx, ix); err != nil {
 			return err
 		}
 	}
@@ -297,10 +324,10 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tablede
 		return nil, err
 	}
 	next.Leaving = next.At(now).Leaving
-	var dropped []string
+	var dropped []tabledef.Index
 	for i := range c.def.Indexes {
 		if ix := c.def.Indexes[i]; next.Index(ix.Name) == nil {
-			dropped = append(dropped, ix.BigtableTable)
+			dropped = append(dropped, ix)
 			if ix.Transition = tabledef.TransitionAfter(now, tabledef.StatusDeleting, ts.o.StatusDelays.IndexDelete); ix.Transition.Lasts(now) {
 				ix.Status = tabledef.StatusDeleting
 				next.Leaving = append(next.Leaving, ix)
@@ -313,7 +340,9 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tablede
 		if ix := &next.Indexes[i]; c.def.Index(ix.Name) == nil {
 			ts.cat.placeIndex(next, ix)
 			ix.Status, ix.Backfilling, added = tabledef.StatusCreating, true, true
-			ix.FillAgain = now.Add(fillAgainAfter)
+			if !ix.View {
+				ix.FillAgain = now.Add(fillAgainAfter)
+			}
 			delays := ts.o.StatusDelays
 			if ix.Transition = tabledef.TransitionAfter(now, tabledef.StatusCreating, delays.IndexCreate+delays.IndexFill); ix.Transition.Lasts(now) {
 				ix.FillFrom = now.Add(delays.IndexCreate)
@@ -324,7 +353,7 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tablede
 				return nil, err
 			}
 			// The table must exist before any writer knows the index.
-			if _, err := ts.bt.EnsureTable(ctx, ix.BigtableTable, l.indexes[i].families(), nil); err != nil {
+			if err := ts.ensureIndex(ctx, l.index(ix.Name)); err != nil {
 				return nil, err
 			}
 		}
@@ -334,7 +363,7 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tablede
 	}
 	if next.TTLAttribute != c.def.TTLAttribute {
 		if c.def.TTLTable != "" {
-			dropped = append(dropped, c.def.TTLTable)
+			dropped = append(dropped, tabledef.Index{BigtableTable: c.def.TTLTable})
 		}
 		if err := ts.placeDueTimes(ctx, next); err != nil {
 			return nil, err
@@ -349,8 +378,8 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tablede
 	if c, err = ts.replaceTurned(ctx, c.def, next, c.version); err != nil {
 		return nil, err
 	}
-	for _, table := range dropped {
-		if err := ts.bt.DropTable(ctx, table); err != nil {
+	for _, ix := range dropped {
+		if err := ts.dropIndex(ctx, ix); err != nil {
 			return nil, err
 		}
 	}
@@ -464,9 +493,13 @@ func (ts *tables) reconcile(ctx context.Context, def *tabledef.Table, m *layout.
 		return fmt.Errorf("table %s was created with the key %s, but its mapping says %s: %s", def.Name, describeKey(def.Key), describeKey(m.Key()), advice)
 	}
 	for _, ix := range def.Indexes {
-		if m.Index(ix.Name) == nil && !strings.HasPrefix(ix.BigtableTable, reservedPrefix) {
-			return fmt.Errorf("index %s of table %s is in Bigtable table %s according to the mapping that the table was created with, but the current mapping does not have the index: %s",
-				ix.Name, def.Name, ix.BigtableTable, advice)
+		kind, there := "in Bigtable table", m.Index(ix.Name) != nil || strings.HasPrefix(ix.BigtableTable, reservedPrefix)
+		if ix.View {
+			kind, there = "the materialized view", m.View(ix.Name) != nil
+		}
+		if !there {
+			return fmt.Errorf("index %s of table %s is %s %s according to the mapping that the table was created with, but the current mapping does not have the index: %s",
+				ix.Name, def.Name, kind, ix.BigtableTable, advice)
 		}
 	}
 	if def.Mapped {
@@ -478,15 +511,27 @@ func (ts *tables) reconcile(ctx context.Context, def *tabledef.Table, m *layout.
 	if err != nil {
 		return err
 	}
-	known := !def.Mapped || maps.EqualFunc(def.Note, note, bytes.Equal)
-	if known && !slices.ContainsFunc(m.Indexes(), func(x *secondary.Index) bool { return def.Index(x.Name()) == nil }) {
-		return nil
+	l, err := ts.cat.newLayout(def)
+	if err != nil {
+		return err
+	}
+	for _, x := range l.views { // another client may have deleted it
+		if err := ts.ensureIndex(ctx, x); err != nil {
+			return err
+		}
 	}
 	described := tabledef.OfMapping(m)
+	known := !def.Mapped || maps.EqualFunc(def.Note, note, bytes.Equal)
+	if known && !slices.ContainsFunc(described.Indexes, func(ix tabledef.Index) bool { return def.Index(ix.Name) == nil }) {
+		return nil
+	}
 	_, err = ts.UpdateTable(ctx, def.Name, func(d *tabledef.Table) error {
 		for _, ix := range described.Indexes {
-			if d.Index(ix.Name) == nil {
+			switch there := d.Index(ix.Name); {
+			case there == nil:
 				d.Indexes = append(d.Indexes, ix)
+			case there.View: // its query is that of the mapping
+				there.Key, there.Projection, there.NonKey = ix.Key, ix.Projection, ix.NonKey
 			}
 		}
 		for _, a := range described.Attributes {

@@ -149,6 +149,8 @@ type Index struct {
 	Status        string `json:"status"`
 	Backfilling   bool   `json:"backfilling,omitempty"`
 	BigtableTable string `json:"bigtableTable"`
+	// View means that BigtableTable is the id of a materialized view, which Bigtable keeps.
+	View bool `json:"view,omitempty"`
 	// Transition temporarily overrides Status.
 	Transition Transition `json:"transition,omitzero"`
 	// FillFrom is the time from which descriptions show an added index as backfilling. It is

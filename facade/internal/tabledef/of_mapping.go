@@ -5,6 +5,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
 // OfMapping returns the definition of the table that a mapping describes.
@@ -20,11 +21,10 @@ func OfMapping(m *layout.Mapping) *Table {
 	if e := m.Expiry(); e.Kept {
 		def.TTLAttribute = e.Attribute
 	}
-	for _, x := range m.Indexes() {
-		d := x.Def()
+	add := func(d secondary.Def, global bool) {
 		define(d.Key.Hash)
 		define(d.Key.Range)
-		ix := Index{Name: d.Name, Key: IndexKeyOf(d.Key), Projection: ProjectAll, Global: d.Key.Hash != def.Key.Hash || def.Key.Range.Name == ""}
+		ix := Index{Name: d.Name, Key: IndexKeyOf(d.Key), Projection: ProjectAll, Global: global}
 		switch {
 		case d.KeysOnly:
 			ix.Projection = ProjectKeysOnly
@@ -32,6 +32,12 @@ func OfMapping(m *layout.Mapping) *Table {
 			ix.Projection, ix.NonKey = ProjectInclude, d.Include
 		}
 		def.Indexes = append(def.Indexes, ix)
+	}
+	for _, x := range m.Indexes() {
+		add(x.Def(), x.Def().Key.Hash != def.Key.Hash || def.Key.Range.Name == "")
+	}
+	for _, v := range m.Views() {
+		add(v.Def(), true) // a view follows the table later, so it has no consistent reads
 	}
 	return def
 }

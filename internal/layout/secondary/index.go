@@ -30,14 +30,57 @@ type Def struct {
 	Include  []string
 }
 
+// Shape is an index as DynamoDB shows it: its key, and the attributes that it holds.
+type Shape struct {
+	def    Def
+	base   attr.KeySchema
+	source string // DynamoDB table, for errors
+}
+
+// NewShape returns the shape of an index of a DynamoDB table with the key base.
+func NewShape(source string, base attr.KeySchema, def Def) Shape { return Shape{def, base, source} }
+
+// Name returns the name of the index.
+func (x *Shape) Name() string { return x.def.Name }
+
+// Def returns the declaration of the index.
+func (x *Shape) Def() Def { return x.def }
+
+// Contains reports whether the index contains an item. It does so if the item has all key
+// attributes of the index, with the declared types, non-empty and within the size limit of keys.
+// Items that were written before the index was created can violate this.
+func (x *Shape) Contains(item attr.Item) bool {
+	return lens.CheckKey(x.def.Key, x.source, item) == nil && x.def.Key.Fits(item)
+}
+
+// isKey reports whether name is a key attribute of index or table.
+func (x *Shape) isKey(name string) bool { return x.def.Key.IsKey(name) || x.base.IsKey(name) }
+
+// ProjectsAll reports whether the index holds all attributes of an item.
+func (x *Shape) ProjectsAll() bool { return !x.def.KeysOnly && len(x.def.Include) == 0 }
+
+// Project returns the attributes of item that the index holds. The values
+// are shared with item.
+func (x *Shape) Project(item attr.Item) attr.Item {
+	if x.ProjectsAll() {
+		return item
+	}
+	projected := attr.Item{}
+	for name, v := range item {
+		if x.isKey(name) || !x.def.KeysOnly && slices.Contains(x.def.Include, name) {
+			projected[name] = v
+		}
+	}
+	return projected
+}
+
 // Index is the layout of a secondary index, which converts projected items to index rows and back.
 // Each row holds one item. Index is immutable and safe for concurrent use.
 type Index struct {
-	def    Def
-	base   attr.KeySchema
-	table  string // id of the index's Bigtable table
-	source string // DynamoDB table, for errors
-	lag    time.Duration
+	Shape
+
+	table string // id of the index's Bigtable table
+	lag   time.Duration
 	// mapped is nil for the default layout.
 	mapped *mappedLayout
 }
@@ -55,18 +98,12 @@ func Default(targetTable string, base attr.KeySchema, def Def) (*Index, error) {
 			return nil, &maperr.SpecError{Code: maperr.CodeSyntax, What: fmt.Sprintf("index %s: key attribute %q has type %q", def.Name, a.Name, a.Type), Expected: "type S, N or B"}
 		}
 	}
-	return &Index{def: def, base: base, table: targetTable}, nil
+	return &Index{Shape: NewShape("", base, def), table: targetTable}, nil
 }
-
-// Name returns the name of the index.
-func (x *Index) Name() string { return x.def.Name }
 
 // Lag returns the longest time until a write reaches the index, as set in the mapping file. The
 // default is 0.
 func (x *Index) Lag() time.Duration { return x.lag }
-
-// Def returns the declaration of the index.
-func (x *Index) Def() Def { return x.def }
 
 // TargetTable returns the id of the Bigtable table that holds the index rows.
 func (x *Index) TargetTable() string { return x.table }
@@ -82,34 +119,6 @@ func (x *Index) Families() []cells.Family {
 // OneCell reports whether index rows have a single cell, as in the default layout. The newest
 // version of the cell then wins, and a tombstone can replace it.
 func (x *Index) OneCell() bool { return x.mapped == nil }
-
-// Contains reports whether the index contains an item. It does so if the item has all key
-// attributes of the index, with the declared types, non-empty and within the size limit of keys.
-// Items that were written before the index was created can violate this.
-func (x *Index) Contains(item attr.Item) bool {
-	return lens.CheckKey(x.def.Key, x.source, item) == nil && x.def.Key.Fits(item)
-}
-
-// isKey reports whether name is a key attribute of index or table.
-func (x *Index) isKey(name string) bool { return x.def.Key.IsKey(name) || x.base.IsKey(name) }
-
-// ProjectsAll reports whether the index holds all attributes of an item.
-func (x *Index) ProjectsAll() bool { return !x.def.KeysOnly && len(x.def.Include) == 0 }
-
-// Project returns the attributes of item that the index holds. The values
-// are shared with item.
-func (x *Index) Project(item attr.Item) attr.Item {
-	if x.ProjectsAll() {
-		return item
-	}
-	projected := attr.Item{}
-	for name, v := range item {
-		if x.isKey(name) || !x.def.KeysOnly && slices.Contains(x.def.Include, name) {
-			projected[name] = v
-		}
-	}
-	return projected
-}
 
 // maxShortIndexPartitionBytes leaves room for an escaped sort key, its
 // delimiter and the hash of a base key.

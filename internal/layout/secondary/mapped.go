@@ -41,7 +41,7 @@ type indexShard struct {
 // the path of its entry in the mapping file. It calls fail for each fault, with a path below path.
 func Compile(spec *mapfile.Spec, g *mapfile.GSI, key attr.KeySchema, path string, fail func(path string, code maperr.Code, what, expected string)) *Index {
 	def := Def{Name: g.Name, Key: key, KeysOnly: g.Projection == mapfile.ProjectKeysOnly, Include: g.Include}
-	x := &Index{def: def, base: spec.Source.Key, table: mapfile.IndexTable(spec.Target.Table, g.Name), source: spec.Source.Table, lag: g.Lag}
+	x := &Index{Shape: NewShape(spec.Source.Table, spec.Source.Key, def), table: mapfile.IndexTable(spec.Target.Table, g.Name), lag: g.Lag}
 	x.mapped = &mappedLayout{schema: spec.Types(), families: []cells.Family{{Name: lens.FamilyItem, GC: cells.GC{Versions: 1}}, {Name: lens.FamilyTypes, GC: cells.GC{Versions: 1}}}}
 	x.compileRow(g, path, fail)
 	return x

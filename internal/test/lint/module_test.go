@@ -61,7 +61,7 @@ var readModule = sync.OnceValues(func() (files []goFile, err error) {
 		rel = filepath.ToSlash(rel)
 		if d.IsDir() {
 			// Nested modules, and folders without source.
-			if rel != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules" || rel == "tools" || rel == "bin") {
+			if rel != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules" || rel == "tools" || rel == "examples" || rel == "bin") {
 				return filepath.SkipDir
 			}
 			return nil

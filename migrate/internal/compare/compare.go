@@ -59,10 +59,12 @@ func (c *Comparer) All(ctx context.Context, loaded bool) error {
 			}
 		}
 		k := table.NewRetention(families, j.Options.Now)
+		before := r.Report.AllDifferences()
 		err := r.Report.Check("round trip", j.Report.Target, func() (string, error) { return j.base(ctx, r.B, r.Report, k) })
 		if err != nil {
 			return err
 		}
+		patient := r.Report.AllDifferences() == before
 		if err := j.retained(r.Report, k); err != nil {
 			return err
 		}
@@ -72,6 +74,9 @@ func (c *Comparer) All(ctx context.Context, loaded bool) error {
 			if err != nil {
 				return err
 			}
+		}
+		if err := j.views(ctx, r.B, r.Report, patient); err != nil {
+			return err
 		}
 		if err := compareSchema(ctx, r, j.Job, loaded); err != nil {
 			return err
@@ -222,7 +227,7 @@ func Index(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Jo
 	x := j.Indexes[i]
 	h, err := scan(ctx, b, j, x.TargetTable(), nil, table.Retention{})
 	if status.Code(err) == codes.NotFound { // the loader of the items may not know indexes
-		r.Fail(missingIndex(table.RowLayout{J: j, Index: x}))
+		r.Fail(missingIndex(table.RowLayout{J: j, Index: x}, x.TargetTable()))
 		return "the table does not exist", nil
 	}
 	if err != nil {
@@ -236,19 +241,26 @@ func Index(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Jo
 	return detail, compareEntries(ctx, b, r, j, i)
 }
 
-// missingIndex returns the failure of an index whose table does not exist.
-func missingIndex(l table.RowLayout) report.Failure {
-	return l.Owned(report.Failure{Kind: report.IndexStale, Table: l.Index.TargetTable(), Want: phrase.Counted(l.J.Wanted.Index[l.Index.TargetTable()].Count, "cell"), Detail: "the table does not exist"}, table.Owner{})
+// missingIndex returns the failure of an index whose table or view, with the given id, does not
+// exist.
+func missingIndex(l table.RowLayout, id string) report.Failure {
+	what, unit := "table", "cell"
+	if l.View != nil {
+		what, unit = "view", "row"
+	}
+	return l.Owned(report.Failure{Kind: report.IndexStale, Table: id, Want: phrase.Counted(l.J.Wanted.Index[id].Count, unit), Detail: "the " + what + " does not exist"}, table.Owner{})
 }
 
 // compareEntries compares the table of an index, or spans of it, row by row.
 func compareEntries(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Job, i int, spans ...layout.Span) error {
 	x := j.Indexes[i]
+	return compareRows(ctx, b, r, j, table.RowLayout{J: j, Index: x}, x.TargetTable(), func(p table.Placed) lens.Placed { return p.Index[i] }, spans...)
+}
+
+// compareRows compares the table of an index, or a view, or spans of it, row by row.
+func compareRows(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Job, l table.RowLayout, id string, of func(table.Placed) lens.Placed, spans ...layout.Span) error {
 	stale := r.Aside()
-	d := differ{
-		j: j, b: b, window: j.Options.Window, table: x.TargetTable(), layout: table.RowLayout{J: j, Index: x}, report: stale, spans: spans,
-		of: func(p table.Placed) lens.Placed { return p.Index[i] },
-	}
+	d := differ{j: j, b: b, window: j.Options.Window, table: id, layout: l, report: stale, spans: spans, of: of}
 	if err := d.run(ctx); err != nil {
 		return err
 	}

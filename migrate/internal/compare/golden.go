@@ -167,7 +167,7 @@ func SchemaGolden(jobs []*table.Job) []byte {
 			table(x.TargetTable(), x.Families())
 		}
 		for _, v := range j.Mapping.Views() {
-			fmt.Fprintf(&b, "view %s\n  %s\n", v.Name, strings.ReplaceAll(strings.TrimSpace(v.SQL), "\n", "\n  "))
+			fmt.Fprintf(&b, "view %s\n  %s\n", v.ID(), strings.ReplaceAll(strings.TrimSpace(v.SQL()), "\n", "\n  "))
 		}
 	}
 	return b.Bytes()

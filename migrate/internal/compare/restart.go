@@ -89,6 +89,9 @@ func (j *job) persisted() []*persisted {
 	for i, x := range j.Indexes {
 		tables = append(tables, &persisted{layout: table.RowLayout{J: j.Job, Index: x}, table: x.TargetTable(), of: func(p table.Placed) lens.Placed { return p.Index[i] }})
 	}
+	for i, v := range j.Mapping.Views() {
+		tables = append(tables, &persisted{layout: table.RowLayout{J: j.Job, View: v}, table: v.ID(), of: func(p table.Placed) lens.Placed { return p.Views[i] }})
+	}
 	return tables
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -214,12 +213,12 @@ func itemText(item attr.Item) string { return string(attr.AppendItemJSON(nil, it
 // merge sorts the items of several requests or ranges as one query would: by the sort key of
 // the index that is read, or of the table. Items with the same sort key are in order of their
 // other keys.
-func (d *Pair) merge(items []attr.Item, asked func(x *secondary.Index) bool, descending bool) {
+func (d *Pair) merge(items []attr.Item, asked func(x index) bool, descending bool) {
 	table := d.J.Mapping.Key()
 	keys := []attr.KeyAttr{table.Range, table.Hash}
-	if i := slices.IndexFunc(d.J.Indexes, asked); i >= 0 {
-		index := d.J.Indexes[i].Def().Key
-		keys = []attr.KeyAttr{index.Range, index.Hash, table.Hash, table.Range}
+	indexes := d.indexes()
+	if i := slices.IndexFunc(indexes, asked); i >= 0 {
+		keys = []attr.KeyAttr{indexes[i].key.Range, indexes[i].key.Hash, table.Hash, table.Range}
 	}
 	slices.SortStableFunc(items, func(a, b attr.Item) int {
 		for _, k := range keys {

@@ -20,7 +20,6 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
 	"github.com/tabletop-emu/tabletop/migrate/internal/load"
@@ -96,8 +95,8 @@ func (d *Pair) DynamoDB(ctx context.Context, q *fixtures.Request, merged bool) (
 		}
 	}
 	if merged && len(q.Each) > 0 {
-		index, _ := q.Request["IndexName"].(string)
-		d.merge(items, func(x *secondary.Index) bool { return x.Name() == index }, q.Request["ScanIndexForward"] == false)
+		name, _ := q.Request["IndexName"].(string)
+		d.merge(items, func(x index) bool { return x.name == name }, q.Request["ScanIndexForward"] == false)
 	}
 	return items, nil
 }

@@ -15,26 +15,45 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// nativeTable returns the table of the native read, and the function that reads the items of
-// its rows.
-func (d *Pair) nativeTable(q *fixtures.NativeRead) (table string, items func(layout.Row) ([]attr.Item, error)) {
+// index is an index of the job's table: a table of Bigtable, or a materialized view.
+type index struct {
+	name  string
+	id    string // of the table or view
+	view  bool
+	key   attr.KeySchema
+	items func(layout.Row) ([]attr.Item, error)
+}
+
+func (d *Pair) indexes() (all []index) {
 	for _, x := range d.J.Indexes {
-		if x.TargetTable() == q.Table {
-			return q.Table, x.Items
+		all = append(all, index{x.Name(), x.TargetTable(), false, x.Def().Key, x.Items})
+	}
+	for _, v := range d.J.Mapping.Views() {
+		all = append(all, index{v.Name(), v.ID(), true, v.Def().Key, v.Items})
+	}
+	return all
+}
+
+// nativeTable returns the table or view of the native read, without rows, and the function that
+// reads the items of its rows.
+func (d *Pair) nativeTable(q *fixtures.NativeRead) (of btclient.Read, items func(layout.Row) ([]attr.Item, error)) {
+	for _, x := range d.indexes() {
+		if x.id == q.Table {
+			return btclient.Read{Table: x.id, View: x.view}, x.items
 		}
 	}
-	return cmp.Or(q.Table, d.J.Report.Target), d.J.Mapping.Items
+	return btclient.Read{Table: cmp.Or(q.Table, d.J.Report.Target)}, d.J.Mapping.Items
 }
 
 // shape checks the number of ranges of the native read.
 func (d *Pair) shape(p fixtures.Pattern, done *report.PatternReport) {
-	table, _ := d.nativeTable(p.Bigtable.Read)
+	of, _ := d.nativeTable(p.Bigtable.Read)
+	table := of.Table
 	keys, spans, _ := p.Bigtable.Read.Spans() // checked when the pattern was read
 	done.Ranges = len(keys) + len(spans)
 	switch {
@@ -66,12 +85,12 @@ func (d *Pair) warnOfCost(p fixtures.Pattern, done report.PatternReport) {
 // inverse mapping refuses.
 func (d *Pair) native(ctx context.Context, p fixtures.Pattern, done *report.PatternReport) (out []attr.Item, unreadable []report.Failure, err error) {
 	q := p.Bigtable.Read
-	table, items := d.nativeTable(q)
+	of, items := d.nativeTable(q)
 	read, err := askOf(q)
 	if err != nil {
 		return nil, nil, err
 	}
-	read.Table = table
+	read.Table, read.View = of.Table, of.View
 	read.Stats = func(s *btpb.ReadIterationStats) {
 		done.RowsScanned, done.RowsReturned = s.GetRowsSeenCount(), s.GetRowsReturnedCount()
 	}
@@ -81,7 +100,7 @@ func (d *Pair) native(ctx context.Context, p fixtures.Pattern, done *report.Patt
 		}
 		found, err := items(row)
 		if err != nil {
-			f := d.unreadable(table, row, err)
+			f := d.unreadable(of.Table, row, err)
 			f.Pattern, f.File = p.ID, p.File
 			unreadable = append(unreadable, f)
 			continue
@@ -100,7 +119,7 @@ func (d *Pair) native(ctx context.Context, p fixtures.Pattern, done *report.Patt
 		out = append(out, found...)
 	}
 	if p.Expect.Order == "merged" && done.Ranges > 1 {
-		d.merge(out, func(x *secondary.Index) bool { return x.TargetTable() == q.Table }, q.Reversed)
+		d.merge(out, func(x index) bool { return x.id == q.Table }, q.Reversed)
 	}
 	return out, unreadable, nil
 }

@@ -96,7 +96,8 @@ func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after st
 	if r.p.Bigtable == nil {
 		return nil
 	}
-	id, _ := r.nativeTable(r.p.Bigtable.Read)
+	of, _ := r.nativeTable(r.p.Bigtable.Read)
+	id := of.Table
 	var unreadable []report.Failure // of the last answer
 	wrong, err := r.eventually(ctx, r.p, func() (m *mismatch, err error) {
 		var items []attr.Item

@@ -43,6 +43,8 @@ type job struct {
 	notes    string          // the prefix of the columns with the notes of the load's parts; "": no notes
 	untried  bool            // the load created the tables, and this part has written nothing before
 
+	views []report.Check // the results of creating the views
+
 	keeps       bool // items that an endpoint wrote stay unchanged
 	changesLeft changesLeft
 	caughtUp    int64  // cells that the catch-up wrote along with deletions
@@ -67,7 +69,7 @@ func (l *Loader) Check(ctx context.Context) error {
 
 // check rejects a table that the load would corrupt according to its current notes.
 func (j *job) check(ctx context.Context) (warnings []string, err error) {
-	for _, check := range []func(context.Context) (string, error){j.followed, j.endpointWrites, j.remaps, j.otherTime} {
+	for _, check := range []func(context.Context) (string, error){j.followed, j.endpointWrites, j.remaps, j.otherTime, j.otherViews} {
 		warning, err := check(ctx)
 		if err != nil {
 			return nil, err
@@ -96,6 +98,7 @@ func (l *Loader) All(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		r.Report.Checks = append(r.Report.Checks, j.views...)
 	}
 	r.Report.Warnings = append(r.Report.Warnings, c.lost...)
 	if r.Options.Share.Of > 0 {
@@ -133,6 +136,9 @@ func (j *job) loadNoted(ctx context.Context, r *report.Report, c *checkpoint, in
 		if _, err := j.writeSchema(ctx, unfinished); err != nil {
 			return err
 		}
+	}
+	if err := j.makeViews(ctx); err != nil {
+		return err
 	}
 	if err := j.load(ctx, c, index, nil); err != nil {
 		return err

@@ -48,6 +48,7 @@ func RunAsOf(ctx context.Context, o Options, of *table.Job, at time.Time) error 
 		return err
 	}
 	err := o.Report.Check("comparison as of "+at.UTC().Format(time.RFC3339), v.store.Table, func() (string, error) { return v.runAsOf(ctx, at) })
+	v.skipViews()
 	of.Report.Rows, of.Report.Cells, of.Report.IndexRows, of.Report.Live = v.j.Report.Rows, v.j.Report.Cells, v.j.Report.IndexRows, &v.live
 	return err
 }

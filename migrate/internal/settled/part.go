@@ -283,6 +283,7 @@ func FinishParts(ctx context.Context, o Options, folder parts.Folder, done []par
 	if err == nil {
 		err = o.Report.Check(CheckName, v.store.Table, func() (string, error) { return v.finishParts(ctx, folder, done) })
 	}
+	v.skipViews()
 	of.Live = &v.live
 	return err
 }

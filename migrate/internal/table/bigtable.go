@@ -44,6 +44,8 @@ type Bigtable struct {
 	// Live maps the id of a table to the function that removes expired items from its rows.
 	// Tables without expiry have no entry.
 	Live map[string]func(layout.Row) layout.Row
+	// Views maps the id of a view to its layout. TableParts reads it, and returns its entries.
+	Views map[string]*layout.View
 
 	profile string // app profile of row calls; "" selects the instance's default
 	// Splits are the split keys of new tables, by table id.
@@ -177,6 +179,10 @@ func (b *Bigtable) TableParts(ctx context.Context, table string, spans []layout.
 	return func(yield func(btclient.Part, error) bool) {
 		if len(spans) == 0 {
 			spans = []layout.Span{{}}
+		}
+		if v := b.Views[table]; v != nil {
+			b.viewParts(ctx, v, slices.Clone(spans), yield)
+			return
 		}
 		for part, err := range b.Parts(ctx, btclient.Read{Table: table, Spans: slices.Clone(spans)}, most) {
 			part.Cells = slices.DeleteFunc(part.Cells, func(c layout.Cell) bool { return lens.Bookkeeping(c.Family) })

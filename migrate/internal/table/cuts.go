@@ -62,7 +62,7 @@ func (j *Job) Cuts(n int) map[string][][]byte {
 	}
 	p := Placed{Index: make([]lens.Placed, len(j.Indexes))}
 	for e := range j.whole.Sample() {
-		if err := j.place(e, &p); err != nil {
+		if err := j.place(e, nil, &p); err != nil {
 			continue // reported when all items are laid out
 		}
 		samples[j.Report.Target].add(p.Base.Row)

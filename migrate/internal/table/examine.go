@@ -114,6 +114,10 @@ func count(ctx context.Context, j *Job, proof *layout.JoinerProof) (t *tally, er
 		t.index[x.TargetTable()] = extsort.Bag{}
 		t.entries = append(t.entries, report.RuleRows{Index: x.Name()})
 	}
+	for _, v := range j.Mapping.Views() {
+		t.index[v.ID()] = extsort.Bag{}
+		t.entries = append(t.entries, report.RuleRows{Index: v.Name()})
+	}
 	for _, ranges := range j.Ranges {
 		for i := range ranges {
 			ranges[i].Wanted = parts.Sums{}
@@ -235,6 +239,14 @@ func (t *tally) add(j *Job, p Placed) {
 		t.index[x.TargetTable()] = sum
 		if p.Index[i].Row != nil {
 			j.Ranges.Want(x.TargetTable(), p.Index[i].Row, parts.Sums{Cells: entry})
+		}
+	}
+	for i, v := range j.Mapping.Views() {
+		if entry := p.Views[i]; entry.Row != nil {
+			t.entries[len(j.Indexes)+i].Count(key, entry.Row)
+			sum := t.index[v.ID()]
+			sum.AddCell(entry.Row, entry.Cells[0])
+			t.index[v.ID()] = sum
 		}
 	}
 	t.derived += int64(p.Base.Saved)

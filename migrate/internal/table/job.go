@@ -49,7 +49,7 @@ type Job struct {
 type Contents struct {
 	Cells extsort.Bag            // cells in the table of the items
 	Items extsort.Bag            // items in that table
-	Index map[string]extsort.Bag // cells of the index tables, by table id
+	Index map[string]extsort.Bag // cells of the index tables, by table id, and entries of the views, by view id
 }
 
 // NewJob returns the job of a table, with its given or inferred mapping.

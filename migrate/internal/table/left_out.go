@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -38,11 +39,11 @@ func LeftOut(m *layout.Mapping, t *source.Table) []report.NotLaidOut {
 		switch {
 		case i < 0:
 			add("index "+x.Name, "the description of the table has it, but its mapping does not (source.gsis)")
-		case spec.Source.GSIs[i].As == mapfile.IndexAsNone || spec.Source.GSIs[i].As == mapfile.IndexAsView: // reported
+		case spec.Source.GSIs[i].As == mapfile.IndexAsNone: // reported
 		case x.Surplus() != "":
 			add("index "+x.Name, x.Surplus()+", and its mapping lays out only indexes of one HASH and one RANGE attribute")
-		case !keyMatches(x.Key.Hash, m.Index(x.Name).Def().Key.Hash) || !keyMatches(x.Key.Range, m.Index(x.Name).Def().Key.Range):
-			add("index "+x.Name, fmt.Sprintf("its key is %s in the description of the table, but %s in its mapping", source.KeyText(x.Key), source.KeyText(m.Index(x.Name).Def().Key)))
+		case !keyMatches(x.Key.Hash, indexKey(m, x.Name).Hash) || !keyMatches(x.Key.Range, indexKey(m, x.Name).Range):
+			add("index "+x.Name, fmt.Sprintf("its key is %s in the description of the table, but %s in its mapping", source.KeyText(x.Key), source.KeyText(indexKey(m, x.Name))))
 		case projectsLess(spec.Source.GSIs[i], x):
 			add("index "+x.Name, fmt.Sprintf("it projects %s in the description of the table, but %s in its mapping: queries of it lack attributes",
 				projectionText(x.Projection, x.Include), projectionText(spec.Source.GSIs[i].Projection, spec.Source.GSIs[i].Include)))
@@ -56,6 +57,14 @@ func LeftOut(m *layout.Mapping, t *source.Table) []report.NotLaidOut {
 		add("time to live by "+expiry, fmt.Sprintf("the description of the table has it, but in its mapping items expire by %s (source.ttl)", by))
 	}
 	return left
+}
+
+// indexKey returns the key of an index that the mapping lays out as a table or a view.
+func indexKey(m *layout.Mapping, index string) attr.KeySchema {
+	if v := m.View(index); v != nil {
+		return v.Def().Key
+	}
+	return m.Index(index).Def().Key
 }
 
 // projectsLess reports whether the mapping's index g lacks attributes that the described

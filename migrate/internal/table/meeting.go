@@ -151,7 +151,7 @@ func entriesOnRow(ctx context.Context, j *Job, index int, same []extsort.Hash) e
 			return nil
 		}
 		m := meets(j, p, row, "the row of "+phrase.Clip(j.KeyJSON(p.Entry.Item)))
-		m.at = RowLayout{j, x}.Owned(report.InRow(x.TargetTable(), p.Index[index].Row), Owner{p.Base.Rule, m.key})
+		m.at = RowLayout{J: j, Index: x}.Owned(report.InRow(x.TargetTable(), p.Index[index].Row), Owner{p.Base.Rule, m.key})
 		return first.meet(m, source.CellCollision, "index "+x.Name()+" puts the item in the row of the item at %s: %s")
 	})
 }

@@ -33,6 +33,7 @@ type Options struct {
 	Mappings                  []*mapping.Mapping
 	MaxDifferences            int
 	AllowEmpty                bool
+	ViewWait                  time.Duration // how long a verification waits for a view that lags
 	Timestamps                fixtures.TimestampPolicy
 	LenientSets               bool   // see the tolerances in fixture.yaml
 	Fixture                   string // name of the fixture, for the report

@@ -17,6 +17,8 @@ type Placed struct {
 	Entry source.Entry
 	Base  lens.Placed
 	Index []lens.Placed // one per index of the job; Row is nil if the index has no entry for the item
+	// Views has the entry of the item in each view of the mapping; Row is nil without one.
+	Views []lens.Placed
 	// Back is the item as the mapping returns it: the losses that the mapping accepts are
 	// applied.
 	Back   attr.Item
@@ -43,7 +45,8 @@ func (j *Job) EachWanted(ctx context.Context, phase string, wanted func(n int64)
 	refused, left := j.Refused, []int64(nil)
 	n := int64(-1)
 	j.left = 0
-	p := Placed{N: -1, Index: make([]lens.Placed, len(j.Indexes))}
+	views := j.Mapping.Views()
+	p := Placed{N: -1, Index: make([]lens.Placed, len(j.Indexes)), Views: make([]lens.Placed, len(views))}
 	var failed error
 	j.Source.All(func(e source.Entry, err error) bool {
 		n++
@@ -58,7 +61,7 @@ func (j *Job) EachWanted(ctx context.Context, phase string, wanted func(n int64)
 			return true
 		}
 		if err == nil {
-			err = j.place(e, &p)
+			err = j.place(e, views, &p)
 		}
 		if err == nil && j.leavesOut(p) {
 			j.left++
@@ -105,7 +108,7 @@ type itemRefused struct {
 func (e *itemRefused) Error() string { return e.err.Error() }
 
 // place lays out one item.
-func (j *Job) place(e source.Entry, p *Placed) (err error) {
+func (j *Job) place(e source.Entry, views []*layout.View, p *Placed) (err error) {
 	p.N = -1
 	if p.Base, err = j.Mapping.Place(e.Item, j.Micros); err != nil {
 		return RowLayout{J: j}.refuses(e, err, "the mapping cannot hold the item")
@@ -119,12 +122,17 @@ func (j *Job) place(e source.Entry, p *Placed) (err error) {
 		// rows from the table.
 		entry, ok, err := x.Place(p.Back, j.Micros)
 		if err != nil {
-			return RowLayout{j, x}.refuses(e, err, "index %s of the mapping cannot hold the item", x.Name())
+			return RowLayout{J: j, Index: x}.refuses(e, err, "index %s of the mapping cannot hold the item", x.Name())
 		}
 		if !ok {
 			entry = lens.Placed{}
 		}
 		p.Index[i] = entry
+	}
+	for i, v := range views {
+		if p.Views[i], err = placeEntry(v, p.Back); err != nil {
+			return RowLayout{J: j, View: v}.refuses(e, err, "index %s of the mapping cannot hold the item", v.Name())
+		}
 	}
 	p.Entry = e
 	return nil

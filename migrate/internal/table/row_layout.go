@@ -9,10 +9,22 @@ import (
 )
 
 // RowLayout reads and lays out the rows of one Bigtable table, which holds items or the
-// entries of an index. The zero value is for a table without a mapping.
+// entries of an index, or of a view. The zero value is for a table without a mapping.
 type RowLayout struct {
 	J     *Job
 	Index *secondary.Index // nil for the table of the items
+	View  *layout.View     // nil except for a view
+}
+
+// indexName returns the name of the index that the rows belong to; "" for the items.
+func (l RowLayout) indexName() string {
+	switch {
+	case l.Index != nil:
+		return l.Index.Name()
+	case l.View != nil:
+		return l.View.Name()
+	}
+	return ""
 }
 
 // LayoutOf returns the layout of a Bigtable table that belongs to one of the jobs.
@@ -23,7 +35,12 @@ func LayoutOf(table string, jobs ...*Job) RowLayout {
 		}
 		for _, x := range j.Indexes {
 			if x.TargetTable() == table {
-				return RowLayout{j, x}
+				return RowLayout{J: j, Index: x}
+			}
+		}
+		for _, v := range j.Mapping.Views() {
+			if v.ID() == table {
+				return RowLayout{J: j, View: v}
 			}
 		}
 	}
@@ -37,6 +54,8 @@ func (l RowLayout) Items(row layout.Row) ([]attr.Item, error) {
 		return nil, nil
 	case l.Index != nil:
 		return l.Index.Items(row)
+	case l.View != nil:
+		return entryItems(row)
 	}
 	return l.J.Mapping.Items(row)
 }
@@ -48,6 +67,8 @@ func (l RowLayout) Place(item attr.Item) lens.Placed {
 	case l.J == nil:
 	case l.Index != nil:
 		placed, _, _ = l.Index.Place(item, l.J.Micros) // a refused item has no place in the index
+	case l.View != nil:
+		placed, _ = placeEntry(l.View, item) // likewise
 	default:
 		placed, _ = l.J.Mapping.Place(item, l.J.Micros) // likewise
 	}
@@ -76,8 +97,8 @@ func (l RowLayout) Owned(f report.Failure, o Owner) report.Failure {
 	f.Rule, f.ItemKey = o.Rule, o.Item
 	switch {
 	case l.J == nil:
-	case l.Index != nil:
-		f.Mapping = l.J.Mapping.IndexPosition(l.Index.Name())
+	case l.indexName() != "":
+		f.Mapping = l.J.Mapping.IndexPosition(l.indexName())
 	default:
 		f.Mapping = l.J.Mapping.RulePosition(o.Rule)
 	}

@@ -31,8 +31,11 @@ type Run struct {
 // Connect sets the connection to the target.
 func (r *Run) Connect(conn grpc.ClientConnInterface) {
 	r.Conn, r.B = conn, NewBigtable(conn, r.Options)
-	r.B.Live = map[string]func(layout.Row) layout.Row{}
+	r.B.Live, r.B.Views = map[string]func(layout.Row) layout.Row{}, map[string]*layout.View{}
 	for _, j := range r.Jobs {
+		for _, v := range j.Mapping.Views() {
+			r.B.Views[v.ID()] = v
+		}
 		if j.Options.Expires && j.CollectsExpired() {
 			r.B.Live[j.Report.Target] = j.live
 		}

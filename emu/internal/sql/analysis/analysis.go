@@ -21,6 +21,9 @@ type Catalog interface {
 	Table(id string) (*Table, bool)
 	// View returns the query of a logical view by its id.
 	View(id string) (query string, ok bool)
+	// Type returns a message or enum in a schema bundle of a table, by its full name. The version
+	// changes with the bundle.
+	Type(table, bundle, name string) (of value.Type, version string, ok bool)
 }
 
 // Table is a table of an instance.
@@ -48,6 +51,8 @@ type ViewColumn struct {
 type Family struct {
 	Name  string
 	Value value.Type // of its cells: BYTES, or INT64 of an aggregate
+	// Sketch is set if the cells are HLL++ sketches, whose values are their estimates.
+	Sketch bool
 }
 
 // Options are the options of Analyze.

@@ -89,9 +89,14 @@ func (a *analyzer) callOf(at int, name string, operands []syntax.Expr, s *scope,
 	}
 	t, err := a.resolved(at, f, args, others, parts)
 	if call, ok := t.Expr.(*plan.Call); ok && safe {
-		call.Call, call.Parts = call.Safe(), "SAFE "+call.Parts
+		makeSafe(call)
 	}
 	return t, err
+}
+
+// makeSafe gives a call the prefix SAFE.
+func makeSafe(call *plan.Call) {
+	call.Call, call.Parts = call.Safe(), "SAFE "+call.Parts
 }
 
 // arguments analyzes the arguments of a call. others also has the lambdas and the words such as
@@ -210,10 +215,21 @@ func (a *analyzer) aggregate(e *syntax.Call, f *function.Function, s *scope) (ty
 	if err != nil {
 		return typed{}, err
 	}
+	if f.Over != nil {
+		if err := a.windowArguments(e, f, args); err != nil {
+			return typed{}, err
+		}
+	}
 	call := t.Expr.(*plan.Call)
-	out := plan.AggregateCall{Call: call.Call, Args: call.Args, Distinct: e.Distinct, SkipNulls: e.Ignore == syntax.IgnoreNulls}
+	if e.Ignore == syntax.RespectNulls {
+		call.Call, call.Parts = call.RespectNulls(), "RESPECT NULLS "+call.Parts
+	}
 	if e.Safe {
-		return typed{}, a.refuse(e.SafeAt, "SAFE before an aggregate function is")
+		makeSafe(call)
+	}
+	out := plan.AggregateCall{Call: call.Call, Args: call.Args, Distinct: e.Distinct, SkipNulls: e.Ignore == syntax.IgnoreNulls}
+	if e.Limit != nil && f.Name != "ARRAY_AGG" { // NULLs do not count
+		out.SkipNulls = true
 	}
 	if e.Distinct && (len(args) == 0 || !args[0].Type().SupportsGrouping()) {
 		return typed{}, a.fail(e.Pos(), "Aggregate functions with DISTINCT cannot be used with arguments of this type")
@@ -224,11 +240,9 @@ func (a *analyzer) aggregate(e *syntax.Call, f *function.Function, s *scope) (ty
 		return typed{}, err
 	}
 	if e.Limit != nil {
-		n, err := a.expr(e.Limit, &scope{clause: "LIMIT OFFSET"})
-		if err != nil {
+		if out.Limit, err = a.limitOf(e.Limit, "LIMIT"); err != nil {
 			return typed{}, err
 		}
-		out.Limit = n.Expr
 	}
 	if e.Having != nil {
 		by, err := a.expr(e.Having.Expr, before)

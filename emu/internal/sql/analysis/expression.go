@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,8 @@ import (
 type typed struct {
 	plan.Expr
 	origin function.Origin
+	// items are the fields of a STRUCT that has no declared type. They coerce one by one.
+	items []typed
 }
 
 // arg returns the expression as an argument.
@@ -24,11 +27,14 @@ func (t typed) arg() function.Arg {
 	if c, ok := t.Expr.(*plan.Const); ok {
 		arg.Value = c.Value
 	}
+	for _, item := range t.items {
+		arg.Fields = append(arg.Fields, item.arg())
+	}
 	return arg
 }
 
 func constant(of value.Type, v value.Value) typed {
-	return typed{&plan.Const{Of: of, Value: v}, function.Literal}
+	return typed{Expr: &plan.Const{Of: of, Value: v}, origin: function.Literal}
 }
 
 // alone returns the expression. It makes an untyped NULL an INT64 and an untyped [] an
@@ -54,6 +60,15 @@ func (a *analyzer) coerce(t typed, to value.Type) (plan.Expr, error) {
 		return &plan.Const{Of: to, Value: value.Array(nil)}, nil
 	case to.IsUnknown() || from.Equal(to):
 		return t.Expr, nil
+	case t.items != nil && len(t.items) == len(to.Fields()):
+		out := &plan.MakeStruct{Of: to, Items: make([]plan.Expr, len(t.items))}
+		for i, item := range t.items {
+			var err error
+			if out.Items[i], err = a.coerce(item, to.Fields()[i].Type); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
 	}
 	call, err := function.Cast(function.Arg{Type: from}, to, false)
 	if err != nil {
@@ -84,7 +99,7 @@ func (a *analyzer) expr(e syntax.Expr, s *scope) (typed, error) {
 		if !ok {
 			return typed{}, a.fail(e.At, "Query parameter '%s' not found", e.Name)
 		}
-		return typed{&plan.Param{Name: strings.ToLower(e.Name), Of: t}, function.Parameter}, nil
+		return typed{Expr: &plan.Param{Name: strings.ToLower(e.Name), Of: t}, origin: function.Parameter}, nil
 	case *syntax.Path:
 		return a.path(e, s)
 	case *syntax.Field:
@@ -172,7 +187,7 @@ func (s *scope) aliasOf(p *syntax.Path) *column {
 func (a *analyzer) literal(l *syntax.Literal) (typed, error) {
 	switch l.Kind {
 	case syntax.Null:
-		return typed{&plan.Const{}, function.NullLiteral}, nil
+		return typed{Expr: &plan.Const{}, origin: function.NullLiteral}, nil
 	case syntax.Bool:
 		return constant(value.BoolType, value.Bool(strings.EqualFold(l.Text, "TRUE"))), nil
 	case syntax.Int:
@@ -203,7 +218,7 @@ func (a *analyzer) literal(l *syntax.Literal) (typed, error) {
 		if err != nil {
 			return typed{}, a.fail(l.At, "Invalid %s literal", name)
 		}
-		return typed{&plan.Const{Of: to, Value: v}, function.Literal}, nil
+		return typed{Expr: &plan.Const{Of: to, Value: v}, origin: function.Literal}, nil
 	}
 	return typed{}, a.refuse(l.At, "This literal is")
 }
@@ -488,8 +503,32 @@ func (a *analyzer) typeOf(t *syntax.Type) (value.Type, error) {
 		if of, ok := value.ScalarType(name); ok {
 			return of, nil
 		}
+		if of, ok := a.bundled(name); ok {
+			return of, nil
+		}
 		return value.Type{}, a.fail(t.At, "Type not found: %s", name)
 	}
+}
+
+// bundled returns the type with the id of a schema bundle, a dot and a full name. The bundle is
+// one of a table that the statement reads. The id can have dots, too.
+func (a *analyzer) bundled(name string) (of value.Type, ok bool) {
+	for _, use := range a.out.Tables {
+		for i := range len(name) {
+			if name[i] != '.' || use.Materialized != 0 {
+				continue
+			}
+			of, version, ok := a.o.Catalog.Type(use.Table, name[:i], name[i+1:])
+			if ok {
+				bundle := plan.BundleUse{Table: use.Table, Bundle: name[:i], Version: version}
+				if !slices.Contains(a.out.Bundles, bundle) {
+					a.out.Bundles = append(a.out.Bundles, bundle)
+				}
+				return of, true
+			}
+		}
+	}
+	return of, false
 }
 
 // array analyzes an array.
@@ -514,7 +553,7 @@ func (a *analyzer) array(e *syntax.Array, s *scope) (typed, error) {
 		}
 		elem, literals = of, false
 	case len(items) == 0:
-		return typed{&plan.Const{}, function.EmptyArray}, nil
+		return typed{Expr: &plan.Const{}, origin: function.EmptyArray}, nil
 	default:
 		of, ok := function.Supertype(args)
 		if !ok {
@@ -595,6 +634,7 @@ func (a *analyzer) structOf(e *syntax.Struct, s *scope) (typed, error) {
 		}
 	}
 	out := &plan.MakeStruct{}
+	var items []typed
 	fields := make([]value.Field, len(e.Items))
 	for i, x := range e.Items {
 		t, err := a.expr(x.Expr, s)
@@ -608,7 +648,8 @@ func (a *analyzer) structOf(e *syntax.Struct, s *scope) (typed, error) {
 			if p, ok := x.Expr.(*syntax.Path); ok && name == "" && !e.Tuple {
 				name = p.Names[len(p.Names)-1].Text
 			}
-			fields[i] = value.Field{Name: name, Type: typeOrInt(t.Type())}
+			fields[i] = value.Field{Name: name, Type: t.alone().Type()}
+			items = append(items, t)
 		}
 		if !coercible(t.arg(), fields[i].Type) {
 			return t, a.fail(x.Pos(), "Struct field %d has type %v which does not coerce to %v", i+1, t.Type(), fields[i].Type)
@@ -623,5 +664,5 @@ func (a *analyzer) structOf(e *syntax.Struct, s *scope) (typed, error) {
 	if size(out.Of, maxTypeSize) > maxTypeSize {
 		return typed{}, a.fail(e.At, "A STRUCT has more than %d fields, with those of the types in it", maxTypeSize)
 	}
-	return typed{Expr: out}, nil
+	return typed{Expr: out, items: items}, nil
 }

@@ -150,7 +150,7 @@ func (a *analyzer) table(t *syntax.TableName, with *names) (plan.Operator, range
 		if args.WithHistory {
 			t = historyOf(t)
 		}
-		add(&plan.ScanColumn{Kind: plan.Family, Name: f.Name, Type: value.MapOf(value.BytesType, t)}, false)
+		add(&plan.ScanColumn{Kind: plan.Family, Name: f.Name, Type: value.MapOf(value.BytesType, t), Sketch: f.Sketch}, false)
 	}
 	if !args.WithHistory {
 		first := len(variable.columns) - len(of.Families)
@@ -259,11 +259,11 @@ func (a *analyzer) unnest(t *syntax.Unnest, left plan.Operator, s *scope) (plan.
 	v := rangeVariable{name: name, value: true}
 	elem := plan.Expr(&plan.Slot{N: slot, Of: of.Elem()})
 	v.columns = []column{{name: name, expr: elem}}
-	if of.Elem().Kind() == value.KindStruct { // its fields are columns, too
+	if fields := fieldsOf(elem); fields != nil { // they are columns, too
 		v.columns[0].hidden = true
-		for i, f := range of.Elem().Fields() {
-			if !same(f.Name, name) {
-				v.columns = append(v.columns, column{name: f.Name, expr: &plan.Field{Expr: elem, N: i, Of: f.Type}})
+		for _, c := range fields {
+			if !same(c.name, name) {
+				v.columns = append(v.columns, c)
 			}
 		}
 	}

@@ -200,7 +200,11 @@ func (p *piped) recompute(change func(i int, c *column) (plan.Expr, error), more
 }
 
 func (p *piped) extend(pipe *syntax.PipeExtend) error {
-	b, s, err := p.windowed("pipe EXTEND", pipe.Windows, true)
+	clause := "pipe EXTEND"
+	if pipe.Window {
+		clause = "pipe WINDOW"
+	}
+	b, s, err := p.windowed(clause, pipe.Windows, true)
 	if err != nil {
 		return err
 	}
@@ -213,6 +217,9 @@ func (p *piped) extend(pipe *syntax.PipeExtend) error {
 		c, err := b.item(item{at: x.Pos(), name: name, expr: x.Expr}, s)
 		if err != nil {
 			return err
+		}
+		if pipe.Window && !containsWindow(x.Expr) {
+			return p.a.fail(x.Pos(), "Pipe WINDOW expression must include a window function call (with an OVER clause)")
 		}
 		more = append(more, c)
 	}

@@ -66,16 +66,24 @@ func (a *analyzer) limit(l *syntax.Limit, input plan.Operator) (plan.Operator, e
 		if x.expr == nil {
 			continue
 		}
-		e, err := a.expr(x.expr, &scope{clause: "LIMIT OFFSET"})
-		if err != nil {
+		var err error
+		if *x.into, err = a.limitOf(x.expr, x.name); err != nil {
 			return nil, err
 		}
-		if e.Type().Kind() != value.KindInt64 {
-			return nil, a.fail(x.expr.Pos(), "%s expects an integer literal or parameter", x.name)
-		}
-		*x.into = e.Expr
 	}
 	return op, nil
+}
+
+// limitOf analyzes the number of a LIMIT or OFFSET.
+func (a *analyzer) limitOf(x syntax.Expr, clause string) (plan.Expr, error) {
+	e, err := a.expr(x, &scope{clause: "LIMIT OFFSET"})
+	if err != nil {
+		return nil, err
+	}
+	if e.Type().Kind() != value.KindInt64 {
+		return nil, a.fail(x.Pos(), "%s expects an integer literal or parameter", clause)
+	}
+	return e.Expr, nil
 }
 
 // block is a SELECT under analysis.
@@ -335,14 +343,30 @@ func (b *block) fieldsOf(e syntax.Expr) ([]column, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.Type().Kind() != value.KindStruct {
+	out := fieldsOf(t.Expr)
+	if out == nil {
 		return nil, b.a.fail(e.Pos(), "Dot-star is not supported for type %v", t.Type())
 	}
-	var out []column
-	for n, f := range t.Type().Fields() {
-		out = append(out, column{name: f.Name, expr: &plan.Field{Expr: t.Expr, N: n, Of: f.Type}})
-	}
 	return out, nil
+}
+
+// fieldsOf returns the fields of a STRUCT or PROTO as columns; nil for other types.
+func fieldsOf(e plan.Expr) (columns []column) {
+	switch t := e.Type(); t.Kind() { //nolint:exhaustive // the others have no fields
+	case value.KindStruct:
+		columns = []column{}
+		for n, f := range t.Fields() {
+			columns = append(columns, column{name: f.Name, expr: &plan.Field{Expr: e, N: n, Of: f.Type}})
+		}
+	case value.KindProto:
+		columns = []column{}
+		for _, name := range t.MessageFields() {
+			if f, err := t.MessageField(name); err == nil {
+				columns = append(columns, column{name: name, expr: &plan.MessageField{Expr: e, Field: f}})
+			}
+		}
+	}
+	return columns
 }
 
 // starChanges applies EXCEPT and REPLACE.
@@ -573,6 +597,8 @@ func textOf(e plan.Expr) string {
 		return "#" + strconv.Itoa(e.N)
 	case *plan.Field:
 		return textOf(e.Expr) + "." + strconv.Itoa(e.N)
+	case *plan.MessageField:
+		return textOf(e.Expr) + "." + e.Field.Name()
 	case *plan.Call:
 		if e.Function.Volatile {
 			return fmt.Sprintf("%p", e)

@@ -36,6 +36,10 @@ func (referenceCatalog) Table(id string) (*analysis.Table, bool) {
 
 func (referenceCatalog) View(string) (query string, ok bool) { return "", false }
 
+func (referenceCatalog) Type(_, _, _ string) (of value.Type, version string, ok bool) {
+	return of, "", false
+}
+
 // noSignature is an error whose argument types and candidates the reference writes in another form
 // than the service.
 var noSignature = regexp.MustCompile(`^(No matching signature for (?:operator|aggregate function|analytic function|function) (?:IS TRUE|IS FALSE|IN UNNEST|[^ ]+)) .*( \[at \d+:\d+\])$`)

@@ -203,6 +203,14 @@ func (c *column) use() plan.Expr {
 func (a *analyzer) fields(e plan.Expr, names []syntax.Name) (plan.Expr, error) {
 	for _, name := range names {
 		t := e.Type()
+		if t.Kind() == value.KindProto {
+			f, err := t.MessageField(name.Text)
+			if err != nil {
+				return nil, a.failed(name.At, err)
+			}
+			e = &plan.MessageField{Expr: e, Field: f}
+			continue
+		}
 		if t.Kind() != value.KindStruct {
 			return nil, a.fail(name.At, "Cannot access field %s on a value with type %v", name.Text, t)
 		}

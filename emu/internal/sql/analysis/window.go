@@ -116,14 +116,14 @@ func (a *analyzer) window(e *syntax.Call, s *scope) (typed, error) {
 	if f.Over == nil {
 		return typed{}, a.fail(e.Pos(), "Function %s does not support an OVER clause", f.Name)
 	}
-	if e.Safe && f.Aggregate {
-		return typed{}, a.refuse(e.SafeAt, "SAFE before an aggregate function is")
-	}
 	t, err := a.resolved(e.Pos(), f, args, others, parts)
 	if err != nil {
 		return typed{}, err
 	}
 	call := t.Expr.(*plan.Call)
+	if e.Safe {
+		makeSafe(call)
+	}
 	if err := a.windowArguments(e, f, args); err != nil {
 		return typed{}, err
 	}

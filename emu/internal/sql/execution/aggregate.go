@@ -112,7 +112,10 @@ func (r *run) newTotal(call *plan.AggregateCall) (*total, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.Limit, m.HasLimit = v.Int64(), true
+		m.HasLimit = true
+		if m.Limit, err = function.LimitOf(v, "count"); err != nil {
+			return nil, err
+		}
 	}
 	t.acc, t.args = call.Modified(m), make([]value.Value, len(t.exprs))
 	return t, nil

@@ -239,26 +239,21 @@ type limited struct {
 
 // openLimit evaluates the bounds of a limit before the first row.
 func (r *run) openLimit(op *plan.Limit) (Rows, error) {
-	bound := func(e plan.Expr, clause string, otherwise int64) (int64, error) {
+	bound := func(e plan.Expr, otherwise int64) (int64, error) {
 		if e == nil {
 			return otherwise, nil
 		}
 		v, err := r.eval(e, nil)
-		switch {
-		case err != nil:
+		if err != nil {
 			return 0, err
-		case v.IsNull():
-			return 0, value.InvalidArgument("%s must not be null", clause)
-		case v.Int64() < 0:
-			return 0, value.InvalidArgument("%s expects a non-negative integer literal or parameter", clause)
 		}
-		return v.Int64(), nil
+		return function.LimitOf(v, "count and offset")
 	}
-	left, err := bound(op.Count, "LIMIT", 1<<63-1)
+	left, err := bound(op.Count, 1<<63-1)
 	if err != nil {
 		return nil, err
 	}
-	skip, err := bound(op.Offset, "OFFSET", 0)
+	skip, err := bound(op.Offset, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/rowkey"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
+	"github.com/tabletop-emu/tabletop/internal/hllpp"
 )
 
 // scanned reads the rows of a table.
@@ -32,8 +33,8 @@ type family struct {
 	name          string
 	slot, written int // of its values and of their timestamps; -1 for those that are not used
 	some          bool
-	names         [][]byte // the only qualifiers that are read, sorted, if some is set
-	sums          bool     // the cells are numbers
+	names         [][]byte                               // the only qualifiers that are read, sorted, if some is set
+	decode        func(cell []byte) (value.Value, error) // nil for BYTES
 
 	made, stamped value.MapBuffer
 	pairs, stamps []value.Value
@@ -88,7 +89,7 @@ func (r *run) openScan(op *plan.Scan) (Rows, error) {
 			if c.Kind == plan.Written {
 				f.written = n
 			} else {
-				f.slot, f.sums = n, isSum(c.Type, op.Time.WithHistory)
+				f.slot, f.decode = n, decoder(c, op.Time.WithHistory)
 			}
 			f.some = f.some && !c.Used
 			for _, e := range c.Qualifiers {
@@ -229,8 +230,8 @@ func (s *scanned) bytes(b []byte) value.Value {
 
 // value returns the value of a cell.
 func (s *scanned) value(f *family, cell []byte) (value.Value, error) {
-	if f.sums {
-		return bigEndian(cell)
+	if f.decode != nil {
+		return f.decode(cell)
 	}
 	return s.bytes(cell), nil
 }
@@ -287,14 +288,29 @@ func (s *scanned) readCell(f *family, c *filter.Cell) error {
 	return nil
 }
 
-// isSum reports whether a family of type t has numbers as values. history reports whether t has
-// histories of values.
-func isSum(t value.Type, history bool) bool {
-	elem := t.Elem()
+// decoder returns the function that reads the cells of a family, nil if they are BYTES. history
+// reports whether the family has histories of values.
+func decoder(c *plan.ScanColumn, history bool) func(cell []byte) (value.Value, error) {
+	elem := c.Type.Elem()
 	if history {
 		elem = elem.Elem().Fields()[1].Type
 	}
-	return elem.Kind() == value.KindInt64
+	switch {
+	case elem.Kind() != value.KindInt64:
+		return nil
+	case c.Sketch:
+		return estimate
+	}
+	return bigEndian
+}
+
+// estimate returns the number of distinct values that a sketch stands for.
+func estimate(cell []byte) (value.Value, error) {
+	s, err := hllpp.Unmarshal(cell)
+	if err != nil {
+		return value.Null, value.OutOfRange("%v", err)
+	}
+	return value.Int64(s.Estimate()), nil
 }
 
 // bigEndian decodes the cell of an aggregate family.

@@ -30,7 +30,11 @@ func aggregateTable() []*Function {
 			return func() Accumulator { return &arrayAgg{} }, nil
 		})),
 		aggregate("ARRAY_CONCAT_AGG", accumulator("ARRAY<T1> -> ARRAY<T1>", func() Accumulator { return &arrayAgg{concat: true} })),
-		aggregate("STRING_AGG", accumulator("STRING, [STRING] -> STRING", func() Accumulator { return &stringAgg{} }), accumulator("BYTES, [BYTES] -> BYTES", func() Accumulator { return &stringAgg{} })),
+		{
+			Name: "STRING_AGG", Aggregate: true, Over: &Over{Frames: true, Constant: 2}, signatures: []signature{
+				accumulator("STRING, [STRING] -> STRING", func() Accumulator { return &stringAgg{} }), accumulator("BYTES, [BYTES] -> BYTES", func() Accumulator { return &stringAgg{} }),
+			},
+		},
 	}
 	for _, f := range unstable {
 		f.Unstable = true

@@ -124,7 +124,10 @@ func encodeBytes(v value.Value, format string) (value.Value, error) {
 		}
 		return value.String(v.Str()), nil
 	case "UTF8", "UTF-8":
-		return value.Cast(v, value.BytesType, value.StringType, time.UTC)
+		if !utf8.ValidString(v.Str()) {
+			return value.Null, value.OutOfRange("A string is not valid UTF-8.")
+		}
+		return value.String(v.Str()), nil
 	}
 	return value.Null, value.OutOfRange("Invalid format '%s'", format)
 }
@@ -151,7 +154,7 @@ func digitsOf(b []byte, width int) string {
 // decodeBytes is CAST(string AS BYTES FORMAT ...).
 func decodeBytes(v value.Value, format string) (value.Value, error) {
 	call := func(eval Eval) (value.Value, error) { return eval(nil, []value.Value{v}) }
-	switch format = strings.ToUpper(format); format {
+	switch strings.ToUpper(format) {
 	case "HEX", "BASE16":
 		return call(fromHex)
 	case "BASE2":
@@ -221,8 +224,8 @@ var formatElements = []string{
 const notInDateFormats = "AM PM A.M. P.M. HH HH12 HH24 MI SS SSSSS TZH TZM"
 
 // cutFormat returns the element at the front of a format: as written, in upper case, or "" for a
-// literal text.
-func cutFormat(format string) (written, element, literal, rest string, err error) {
+// literal text. Errors have its position.
+func cutFormat(format string, at int) (written, element, literal, rest string, err error) {
 	if format[0] == '"' {
 		var b strings.Builder
 		for i := 1; i < len(format); i++ {
@@ -236,7 +239,7 @@ func cutFormat(format string) (written, element, literal, rest string, err error
 				b.WriteByte(format[i])
 			}
 		}
-		return "", "", "", "", value.OutOfRange("Cannot find matching \" for quoted literal at %s", format)
+		return "", "", "", "", value.OutOfRange("Cannot find matching \" for quoted literal at %d", at)
 	}
 	if strings.IndexByte("-./,';: \t\n\v\f\r", format[0]) >= 0 {
 		return format[:1], "", format[:1], format[1:], nil
@@ -246,8 +249,7 @@ func cutFormat(format string) (written, element, literal, rest string, err error
 			return format[:len(e)], e, "", format[len(e):], nil
 		}
 	}
-	r, _ := utf8.DecodeRuneInString(format)
-	return "", "", "", "", value.OutOfRange("Cannot find matched format element at %c", r)
+	return "", "", "", "", value.OutOfRange("Cannot find matched format element at %d", at)
 }
 
 // inLetterCase prints a word as the format element is written: all in upper case, the first letter,
@@ -266,13 +268,13 @@ func inLetterCase(word, element string) string {
 // printTime is CAST(date or timestamp AS STRING FORMAT ...).
 func printTime(t time.Time, format string, isDate bool) (value.Value, error) {
 	var out strings.Builder
-	for format != "" {
-		written, element, literal, rest, err := cutFormat(format)
+	for whole := len(format); format != ""; {
+		written, element, literal, rest, err := cutFormat(format, whole-len(format))
 		if err != nil {
 			return value.Null, err
 		}
 		if isDate && (strings.HasPrefix(element, "FF") || strings.Contains(" "+notInDateFormats+" ", " "+element+" ")) && element != "" {
-			return value.Null, value.OutOfRange("DATE does not support %s", element)
+			return value.Null, value.OutOfRange("DATE does not support '%s'", element)
 		}
 		out.WriteString(literal)
 		if element != "" {
@@ -360,7 +362,7 @@ var categories = map[string]string{
 type formatReader struct {
 	timeParser
 	now                        time.Time
-	seen                       map[string]bool // categories
+	seen                       map[string]string // elements by category
 	offsetHours, offsetMinutes int
 	negative, isDate, afterGap bool
 }
@@ -368,12 +370,12 @@ type formatReader struct {
 // readTime is CAST(string AS DATE or TIMESTAMP FORMAT ...). A missing year or month is the current one.
 func readTime(ctx *Context, text, format string, zone *time.Location, isDate bool) (value.Value, error) {
 	now := value.TimeOf(ctx.NowMicros, zone)
-	p := &formatReader{now: now, isDate: isDate, seen: map[string]bool{}}
+	p := &formatReader{now: now, isDate: isDate, seen: map[string]string{}}
 	p.text, p.rest, p.zone = text, text, zone
 	p.year, p.month, p.day = now.Year(), int(now.Month()), 1
 	p.skipSpace()
-	for format != "" {
-		_, element, literal, rest, err := cutFormat(format)
+	for whole := len(format); format != ""; {
+		_, element, literal, rest, err := cutFormat(format, whole-len(format))
 		if err != nil {
 			return value.Null, err
 		}
@@ -423,12 +425,16 @@ func (p *formatReader) element(element, rest string) (ok bool, err error) {
 		return false, value.OutOfRange("Format element '%s' is not supported for parsing", element)
 	}
 	if p.isDate && category != "YEAR" && category != "MONTH" && category != "DAY" {
-		return false, value.OutOfRange("DATE does not support %s", element)
+		return false, value.OutOfRange("Format element in category %s ('%s') is not allowed for output type DATE", category, element)
 	}
-	if p.seen[category] {
-		return false, value.OutOfRange("More than one format element in category %s", category)
+	switch before := p.seen[category]; before {
+	case "":
+	case element:
+		return false, value.OutOfRange("Format element '%s' appears more than once in the format string", element)
+	default:
+		return false, value.OutOfRange("More than one format element in category %s exist: '%s' and '%s'", category, before, element)
 	}
-	p.seen[category] = true
+	p.seen[category] = element
 	switch name {
 	case "YYYY", "RRRR":
 		width, most := 4, 9999
@@ -478,7 +484,7 @@ func (p *formatReader) element(element, rest string) (ok bool, err error) {
 	case "SS":
 		ok = p.set(&p.second, 2, 0, 59)
 	case "SSSSS":
-		p.seen[name] = true
+		p.seen[name] = name
 		var n int
 		n, ok = p.number(5, 0, 86399)
 		p.hour, p.minute, p.second = n/3600, n/60%60, n%60
@@ -505,14 +511,14 @@ func (p *formatReader) element(element, rest string) (ok bool, err error) {
 
 func (p *formatReader) result() (value.Value, error) {
 	for _, category := range []string{"HOUR", "MINUTE", "MERIDIAN_INDICATOR"} {
-		if p.seen["SSSSS"] && p.seen[category] {
+		if p.seen["SSSSS"] != "" && p.seen[category] != "" {
 			return value.Null, value.OutOfRange("Format element in category %s and format element SSSSS cannot exist simultaneously", category)
 		}
 	}
-	if p.twelveHour != p.seen["MERIDIAN_INDICATOR"] {
+	if p.twelveHour != (p.seen["MERIDIAN_INDICATOR"] != "") {
 		return value.Null, value.OutOfRange("Format element HH12 is required when a format element in category MERIDIAN_INDICATOR exists, and the other way round")
 	}
-	if p.seen["TIME_ZONE_HOUR"] || p.seen["TIME_ZONE_MINUTE"] {
+	if p.seen["TIME_ZONE_HOUR"] != "" || p.seen["TIME_ZONE_MINUTE"] != "" {
 		seconds := p.offsetHours*3600 + p.offsetMinutes*60
 		if seconds > 14*3600 {
 			return value.Null, p.failed()

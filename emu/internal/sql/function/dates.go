@@ -26,13 +26,13 @@ func dateTable() []*Function {
 				return value.Null, value.OutOfRange("Input calculates to invalid date: %04d-%02d-%02d", y, m, d)
 			}
 			return value.Date(days), nil
-		}), sig("DATE -> DATE", first), sig("TIMESTAMP, [STRING] -> DATE", func(ctx *Context, a []value.Value) (value.Value, error) {
+		}), sig("TIMESTAMP, [STRING] -> DATE", func(ctx *Context, a []value.Value) (value.Value, error) {
 			zone, err := zoneOf(ctx, a, 1)
 			if err != nil {
 				return value.Null, err
 			}
 			return value.Cast(a[0], value.TimestampType, value.DateType, zone)
-		})),
+		}), sig("DATE -> DATE", first)),
 		fn("DATE_ADD", bound("DATE, INT64, PART -> DATE", bindDateStep(1))),
 		fn("DATE_SUB", bound("DATE, INT64, PART -> DATE", bindDateStep(-1))),
 		fn("DATE_DIFF", bound("DATE, DATE, PART -> INT64", func(c *Call) (Eval, error) {

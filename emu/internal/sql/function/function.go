@@ -41,7 +41,7 @@ type Context struct {
 	Zone           *time.Location // the default time zone; nil is UTC
 	ViewParameters map[string]string
 	Cluster        string // id of the cluster that runs the statement
-	// Random returns numbers from 0 to 1 for RAND.
+	// Random returns numbers from 0 to 1 for RAND and GENERATE_UUID.
 	Random func() float64
 	// Hold counts memory of the statement, and fails beyond its limit; nil without one.
 	Hold func(bytes int) error
@@ -79,6 +79,16 @@ type Arg struct {
 	Part string
 	// Lambda resolves the body of a lambda, an argument without a type.
 	Lambda *Lambda
+	// Fields are the fields of a STRUCT that the statement constructs. They coerce one by one.
+	Fields []Arg
+}
+
+// field returns a field of a STRUCT as an argument.
+func (a *Arg) field(i int) Arg {
+	if a.Fields != nil {
+		return a.Fields[i]
+	}
+	return Arg{Type: a.Type.Fields()[i].Type, Origin: a.Origin}
 }
 
 // Lambda is the lambda of an argument.
@@ -110,7 +120,8 @@ type Call struct {
 	args        []Arg
 }
 
-// Safe returns the call with the prefix SAFE: an error of evaluation becomes NULL.
+// Safe returns the call with the prefix SAFE: an error of evaluation becomes NULL. The prefix has
+// no effect on functions that are not aggregates but need OVER.
 func (c Call) Safe() Call {
 	if eval := c.Eval; eval != nil {
 		c.Eval = func(ctx *Context, args []value.Value) (value.Value, error) { return safe(eval(ctx, args)) }
@@ -119,6 +130,9 @@ func (c Call) Safe() Call {
 		c.Lazy = func(ctx *Context, argument func(i int) (value.Value, error)) (value.Value, error) {
 			return safe(lazy(ctx, argument))
 		}
+	}
+	if start := c.accumulator; start != nil {
+		c.accumulator = func() Accumulator { return &safeAccumulator{inner: start()} }
 	}
 	return c
 }

@@ -33,7 +33,10 @@ func mapTable() []*Function {
 			}
 			return value.Array(out), nil
 		})),
-		fn("MAP_CONTAINS_KEY", sig("MAP<T1, T2>, T1 -> BOOL", func(_ *Context, a []value.Value) (value.Value, error) {
+		fn("MAP_CONTAINS_KEY", nullable("MAP<T1, T2>, T1 -> BOOL", func(_ *Context, a []value.Value) (value.Value, error) {
+			if a[0].IsNull() {
+				return value.Null, nil
+			}
 			_, ok := a[0].Lookup(a[1])
 			return value.Bool(ok), nil
 		})),

@@ -1,6 +1,8 @@
 package function
 
 import (
+	"encoding/binary"
+	"fmt"
 	"math"
 	"math/big"
 	mathbits "math/bits"
@@ -13,8 +15,17 @@ func mathTable() []*Function {
 		return value.Float64(ctx.Random()), nil
 	}))
 	random.Volatile, random.Random = true, true
+	unique := fn("GENERATE_UUID", nullable("-> STRING", func(ctx *Context, _ []value.Value) (value.Value, error) {
+		var b [16]byte
+		for i := 0; i < len(b); i += 4 {
+			binary.BigEndian.PutUint32(b[i:], uint32(ctx.Random()*(1<<32)))
+		}
+		b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // version 4 of RFC 9562
+		return value.String(fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])), nil
+	}))
+	unique.Volatile, unique.Random = true, true
 	return []*Function{
-		random,
+		random, unique,
 		fn("ABS", sig("INT64 -> INT64", absInt), sig("FLOAT32 -> FLOAT32", absFloat), sig("FLOAT64 -> FLOAT64", absFloat)),
 		fn("SIGN", sig("INT64 -> INT64", signInt), sig("FLOAT32 -> FLOAT32", signFloat), sig("FLOAT64 -> FLOAT64", signFloat)),
 		fn("IS_INF", sig("FLOAT64 -> BOOL", func(_ *Context, a []value.Value) (value.Value, error) {

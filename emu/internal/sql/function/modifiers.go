@@ -22,6 +22,18 @@ type Modifiers struct {
 	HasLimit bool
 }
 
+// LimitOf returns the number of rows of a LIMIT or OFFSET. Errors name the numbers that the clause
+// may have.
+func LimitOf(v value.Value, numbers string) (int64, error) {
+	switch {
+	case v.IsNull():
+		return 0, value.OutOfRange("Limit requires non-null %s", numbers)
+	case v.Int64() < 0:
+		return 0, value.OutOfRange("Limit requires non-negative %s", numbers)
+	}
+	return v.Int64(), nil
+}
+
 // Order is the direction of a column to sort by. NULLs are first in ascending order, last in
 // descending order, unless NullsFirst or NullsLast is set.
 type Order struct {
@@ -46,6 +58,30 @@ func (o Order) Compare(a, b value.Value) int {
 // rowBytes is the memory of a kept row, and of each of its sort keys, beside the values.
 const rowBytes = 48
 
+// safeAccumulator has the result NULL once an error of evaluation occurred.
+type safeAccumulator struct {
+	inner  Accumulator
+	failed bool
+}
+
+func (s *safeAccumulator) Add(ctx *Context, args []value.Value) error {
+	if s.failed {
+		return nil
+	}
+	err := s.inner.Add(ctx, args)
+	if s.failed = isEvaluation(err); s.failed {
+		return nil
+	}
+	return err
+}
+
+func (s *safeAccumulator) Result(ctx *Context) (value.Value, error) {
+	if s.failed {
+		return value.Null, nil
+	}
+	return safe(s.inner.Result(ctx))
+}
+
 // Modified returns an accumulator with modifiers. Its rows have the arguments of the function, then the
 // argument of HAVING, then those of ORDER BY.
 func (c Call) Modified(m Modifiers) Accumulator {
@@ -66,6 +102,8 @@ type modified struct {
 	n, keys int // arguments of the function; index of the first argument of ORDER BY
 	start   func() Accumulator
 	best    value.Value // of HAVING
+	none    bool        // a value of HAVING is NaN, which no row has as its maximum or minimum
+	err     error       // of a row with the best value of HAVING
 
 	inner Accumulator
 	seen  map[string]bool // of DISTINCT
@@ -77,7 +115,7 @@ type modified struct {
 
 // restart forgets all rows.
 func (s *modified) restart() {
-	s.inner, s.rows, s.size, s.added = s.start(), nil, 0, 0
+	s.inner, s.rows, s.size, s.added, s.err = s.start(), nil, 0, 0, nil
 	if s.m.Distinct {
 		s.seen = map[string]bool{}
 	}
@@ -120,7 +158,11 @@ func (s *modified) Add(ctx *Context, a []value.Value) error {
 // worse reports whether another row has a better value of HAVING. A better one than all before starts
 // again.
 func (s *modified) worse(v value.Value) bool {
-	if v.IsNull() {
+	if value.IsNaN(v) && !s.none {
+		s.none = true
+		s.restart()
+	}
+	if v.IsNull() || s.none {
 		return true
 	}
 	c := value.Compare(v, s.best)
@@ -151,7 +193,14 @@ func (s *modified) add(ctx *Context, args []value.Value) error {
 		return nil
 	}
 	s.added++
-	return s.inner.Add(ctx, args)
+	err := s.inner.Add(ctx, args)
+	if s.m.having() && isEvaluation(err) { // a better row may come
+		if s.err == nil {
+			s.err = err
+		}
+		return nil
+	}
+	return err
 }
 
 func (s *modified) Result(ctx *Context) (value.Value, error) {
@@ -172,6 +221,9 @@ func (s *modified) Result(ctx *Context) (value.Value, error) {
 		}
 	}
 	s.rows = nil
+	if s.err != nil {
+		return value.Null, s.err
+	}
 	return s.inner.Result(ctx)
 }
 

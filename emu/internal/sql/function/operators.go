@@ -119,7 +119,7 @@ func floatText(f float64) string { return value.FloatText(value.Float64(f)) }
 func divide(ctx *Context, a []value.Value) (value.Value, error) {
 	x, y := a[0].Float64(), a[1].Float64()
 	if y == 0 {
-		return value.Null, value.OutOfRange("division by zero: %s / %s", floatText(x), floatText(y))
+		return value.Null, value.OutOfRange("division by zero: %.6g / %.6g", x, y)
 	}
 	return floats(" / ", func(x, y float64) float64 { return x / y })(ctx, a)
 }

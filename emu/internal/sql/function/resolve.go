@@ -50,8 +50,8 @@ func coerce(a Arg, t value.Type) (c cost, ok bool) {
 	case from == value.KindArray && to == value.KindArray:
 		return c, equivalent(a.Type.Elem(), t.Elem())
 	case from == value.KindStruct && to == value.KindStruct && len(a.Type.Fields()) == len(t.Fields()):
-		for i, f := range a.Type.Fields() {
-			fieldCost, ok := coerce(Arg{Type: f.Type, Origin: a.Origin}, t.Fields()[i].Type)
+		for i, f := range t.Fields() {
+			fieldCost, ok := coerce(a.field(i), f.Type)
 			if !ok {
 				return c, false
 			}
@@ -83,6 +83,9 @@ func equivalent(a, b value.Type) bool {
 // Supertype returns the type that all arguments can be used as: of CASE, of the elements of an
 // array and the like. It is the zero Type if all arguments are NULL.
 func Supertype(args []Arg) (t value.Type, ok bool) {
+	if t, ok := structSupertype(args); ok {
+		return t, true
+	}
 	var firm, soft []value.Type // of expressions, of literals
 	for _, a := range args {
 		switch {
@@ -123,6 +126,39 @@ func Supertype(args []Arg) (t value.Type, ok bool) {
 		}
 	}
 	return t, found
+}
+
+// structSupertype is Supertype for arguments that are STRUCTs with the same number of fields, or
+// NULL. The names of fields are those of the first STRUCT.
+func structSupertype(args []Arg) (t value.Type, ok bool) {
+	var structs []Arg
+	for _, a := range args {
+		switch {
+		case a.Origin == NullLiteral:
+		case a.Type.Kind() != value.KindStruct || len(structs) > 0 && len(a.Type.Fields()) != len(structs[0].Type.Fields()):
+			return t, false
+		default:
+			structs = append(structs, a)
+		}
+	}
+	if len(structs) == 0 {
+		return t, false
+	}
+	fields := slices.Clone(structs[0].Type.Fields())
+	for i := range fields {
+		parts := make([]Arg, len(structs))
+		for n := range structs {
+			parts[n] = structs[n].field(i)
+		}
+		of, ok := Supertype(parts)
+		if !ok {
+			return t, false
+		}
+		if !of.IsUnknown() {
+			fields[i].Type = of
+		}
+	}
+	return value.StructOf(fields...), true
 }
 
 func anyNumeric(sets ...[]value.Type) bool {
@@ -170,11 +206,7 @@ func (f *Function) Resolve(args []Arg) (Call, error) {
 		if a.Origin != Literal || a.Value.IsNull() || a.Type.Equal(call.Params[i]) {
 			continue
 		}
-		cast, ok := value.Caster(a.Type, call.Params[i])
-		if !ok {
-			continue // to an ENUM, which the owner of its bundle checks
-		}
-		if _, err := cast(a.Value, time.UTC); err != nil {
+		if _, err := value.Cast(a.Value, a.Type, call.Params[i], time.UTC); err != nil {
 			return Call{}, value.InvalidArgument("Could not cast literal %s to type %v", Quote(a.Value), call.Params[i])
 		}
 	}

@@ -18,9 +18,9 @@ func sketchTable() []*Function {
 			if a[0].IsNull() {
 				return value.Int64(0), nil
 			}
-			s, err := readSketch("EXTRACT", a[0])
+			s, err := hllpp.Unmarshal(a[0].Bytes())
 			if err != nil {
-				return value.Null, err
+				return value.Null, value.OutOfRange("Invalid sketch in HLL_COUNT.EXTRACT")
 			}
 			return value.Int64(s.Estimate()), nil
 		})),
@@ -32,14 +32,6 @@ func sketchTable() []*Function {
 			return func() Accumulator { return &approxCount{sketch: hllpp.New(hllpp.Bytes)} }, nil
 		})),
 	}
-}
-
-func readSketch(name string, v value.Value) (*hllpp.Sketch, error) {
-	s, err := hllpp.Unmarshal(v.Bytes())
-	if err != nil {
-		return nil, value.OutOfRange("HLL_COUNT.%s: %v", name, err)
-	}
-	return s, nil
 }
 
 // sketchInit takes the precisions from the first row; they are literals or parameters.
@@ -91,16 +83,16 @@ func (s *sketchMerge) Add(_ *Context, a []value.Value) error {
 	if a[0].IsNull() {
 		return nil
 	}
-	next, err := readSketch(s.name, a[0])
-	if err != nil {
-		return err
-	}
-	if s.sketch == nil {
+	next, err := hllpp.Unmarshal(a[0].Bytes())
+	switch {
+	case err != nil:
+	case s.sketch == nil:
 		s.sketch = next
-		return nil
+	default:
+		err = s.sketch.Merge(next)
 	}
-	if err := s.sketch.Merge(next); err != nil {
-		return value.OutOfRange("HLL_COUNT.%s: %v", s.name, err)
+	if err != nil {
+		return value.OutOfRange("Invalid or incompatible sketch in HLL_COUNT.%s", s.name)
 	}
 	return nil
 }

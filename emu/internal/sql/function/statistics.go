@@ -35,15 +35,15 @@ func statisticsTable() []*Function {
 			}
 			return value.Float64(s.xy / math.Sqrt(s.xx*s.yy))
 		}),
-		aggregate("APPROX_QUANTILES", accumulates("T1, INT64 -> ARRAY<T1>", func(c *Call) (func() Accumulator, error) {
+		constant(2, aggregate("APPROX_QUANTILES", accumulates("T1, INT64 -> ARRAY<T1>", func(c *Call) (func() Accumulator, error) {
 			if !c.Params[0].SupportsOrdering() {
 				return nil, value.InvalidArgument("APPROX_QUANTILES is not defined for arguments of type %v", c.Params[0])
 			}
 			return func() Accumulator { return &quantiles{} }, nil
-		})),
-		aggregate("APPROX_TOP_COUNT", accumulates("T1, INT64 -> ARRAY<STRUCT<value T1, count INT64>>", groupable(false))),
-		aggregate("APPROX_TOP_SUM", accumulates("T1, INT64, INT64 -> ARRAY<STRUCT<value T1, sum INT64>>", groupable(true)),
-			accumulates("T1, FLOAT64, INT64 -> ARRAY<STRUCT<value T1, sum FLOAT64>>", groupable(true))),
+		}))),
+		constant(2, aggregate("APPROX_TOP_COUNT", accumulates("T1, INT64 -> ARRAY<STRUCT<value T1, count INT64>>", groupable(false)))),
+		constant(3, aggregate("APPROX_TOP_SUM", accumulates("T1, INT64, INT64 -> ARRAY<STRUCT<value T1, sum INT64>>", groupable(true)),
+			accumulates("T1, FLOAT64, INT64 -> ARRAY<STRUCT<value T1, sum FLOAT64>>", groupable(true)))),
 	}
 }
 
@@ -104,18 +104,54 @@ func (s *covariance) Add(_ *Context, a []value.Value) error {
 
 func (s *covariance) Result(*Context) (value.Value, error) { return s.finish(s), nil }
 
-// quantiles are exact, and ignore NULLs.
+// constant makes the n-th argument of an aggregate function a constant count.
+func constant(n int, f *Function) *Function {
+	f.Over.Constant, f.Over.Counts = n, true
+	return f
+}
+
+// RespectNulls returns the call of APPROX_QUANTILES that counts NULLs, too.
+func (c Call) RespectNulls() Call {
+	start := c.accumulator
+	c.accumulator = func() Accumulator {
+		a := start()
+		if q, ok := a.(*quantiles); ok {
+			q.nulls = true
+		}
+		return a
+	}
+	return c
+}
+
+// approximations returns the number of elements of a result. GoogleSQL calls it the second
+// argument, also of APPROX_TOP_SUM.
+func approximations(name string, number value.Value) (int64, error) {
+	const most = 100_000
+	switch {
+	case number.IsNull():
+		return 0, value.OutOfRange("The second argument to %s function must not be NULL", name)
+	case number.Int64() < 1:
+		return 0, value.OutOfRange("The second argument to %s function must be positive", name)
+	case number.Int64() > most:
+		return 0, value.OutOfRange("The second argument to %s function cannot be greater than %d", name, most)
+	}
+	return number.Int64(), nil
+}
+
+// quantiles are exact, and ignore NULLs unless nulls is set.
 type quantiles struct {
+	nulls  bool
 	values []value.Value
 	number int64
 	size   int
 }
 
 func (s *quantiles) Add(_ *Context, a []value.Value) error {
-	if a[1].IsNull() || a[1].Int64() < 1 || a[1].Int64() > maxElements {
-		return value.OutOfRange("The number of APPROX_QUANTILES must be between 1 and %d", maxElements)
+	var err error
+	if s.number, err = approximations("APPROX_QUANTILES", a[1]); err != nil {
+		return err
 	}
-	if s.number = a[1].Int64(); a[0].IsNull() {
+	if a[0].IsNull() && !s.nulls {
 		return nil
 	}
 	s.values = append(s.values, a[0].Clone())
@@ -163,12 +199,16 @@ func (s *top) Add(ctx *Context, a []value.Value) error {
 	if s.weighted {
 		weight = a[1]
 	}
-	if number.IsNull() || number.Int64() < 1 {
-		return value.OutOfRange("The number of top elements must be positive")
+	name := "APPROX_TOP_COUNT"
+	if s.weighted {
+		name = "APPROX_TOP_SUM"
 	}
-	s.number = number.Int64()
+	var err error
+	if s.number, err = approximations(name, number); err != nil {
+		return err
+	}
 	if s.weighted && !weight.IsNull() && (value.IsNaN(weight) || weight.Number() < 0) {
-		return value.OutOfRange("The weight of APPROX_TOP_SUM must not be negative or NaN")
+		return value.OutOfRange("APPROX_TOP_SUM does not support negative or NaN weights in the second argument; got %.6g", weight.Number())
 	}
 	key := string(value.AppendKey(nil, a[0]))
 	i, ok := s.index[key]

@@ -5,7 +5,7 @@ import (
 )
 
 func subscriptTable() []*Function {
-	key := sig("MAP<T1, T2>, T1 -> T2", func(_ *Context, a []value.Value) (value.Value, error) {
+	key := nullable("MAP<T1, T2>, T1 -> T2", func(_ *Context, a []value.Value) (value.Value, error) {
 		v, _ := a[0].Lookup(a[1])
 		return v, nil
 	})

@@ -52,6 +52,12 @@ type (
 		Of   value.Type
 	}
 
+	// MessageField is a field of a PROTO, or whether it is set.
+	MessageField struct {
+		Expr  Expr
+		Field *value.MessageField
+	}
+
 	// Call is a call of a function or operator, or a cast. Args have the types of its parameters.
 	Call struct {
 		function.Call
@@ -113,6 +119,18 @@ func (e *Field) Eval(env *Env) (value.Value, error) {
 		return value.Null, err
 	}
 	return v.Elems()[e.N], nil
+}
+
+// Type returns the type of the field.
+func (e *MessageField) Type() value.Type { return e.Field.Type() }
+
+// Eval returns the field, or NULL if the message is NULL.
+func (e *MessageField) Eval(env *Env) (value.Value, error) {
+	v, err := e.Expr.Eval(env)
+	if err != nil {
+		return value.Null, err
+	}
+	return e.Field.Read(v)
 }
 
 // Type returns the type of the result.
@@ -231,6 +249,8 @@ func Any(e Expr, match func(Expr) bool) bool {
 	case *Call:
 		return slices.ContainsFunc(e.Args, inside)
 	case *Field:
+		return inside(e.Expr)
+	case *MessageField:
 		return inside(e.Expr)
 	case *MakeArray:
 		return slices.ContainsFunc(e.Items, inside)

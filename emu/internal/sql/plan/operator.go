@@ -15,9 +15,14 @@ type Query struct {
 	// Views has an entry for each use of a logical view. The plan expires once the query of a
 	// view changes.
 	Views []ViewUse
+	// Bundles has the schema bundles that the query names. The plan expires once one changes.
+	Bundles []BundleUse
 	// IncompleteViews is set if the query may read a materialized view that is being populated.
 	IncompleteViews bool
 }
+
+// BundleUse is a schema bundle of a table with its version.
+type BundleUse struct{ Table, Bundle, Version string }
 
 // ViewUse is a view with its query.
 type ViewUse struct{ View, Query string }
@@ -144,6 +149,8 @@ type ScanColumn struct {
 	// the same for all rows.
 	Used       bool
 	Qualifiers []Expr
+	// Sketch is set for a family of HLL++ sketches, whose values are their estimates.
+	Sketch bool
 }
 
 // TimeArgs are the temporal arguments of a table, over no slots; nil for those that are absent.

@@ -10,6 +10,9 @@ func (p *parser) pipe() Pipe {
 	case "EXTEND":
 		p.advance()
 		return &PipeExtend{At: at, Items: p.items(false), Windows: p.windows()}
+	case "WINDOW":
+		p.advance()
+		return &PipeExtend{At: at, Window: true, Items: p.items(false)}
 	case "SET":
 		return p.pipeSet(at)
 	case "DROP":
@@ -44,7 +47,7 @@ func (p *parser) pipe() Pipe {
 	case "GROUP":
 		p.fail(at, "GROUP BY should be part of a pipe AGGREGATE operator, without a leading pipe symbol")
 	case "ASSERT", "CALL", "CREATE", "DESCRIBE", "EXPORT", "FORK", "IF", "INSERT", "LOG", "PIVOT", "RECURSIVE",
-		"STATIC_DESCRIBE", "TABLESAMPLE", "TEE", "UNPIVOT", "WINDOW", "WITH":
+		"STATIC_DESCRIBE", "TABLESAMPLE", "TEE", "UNPIVOT", "WITH":
 		p.reject("|> "+w, at)
 	}
 	p.expected("keyword JOIN")

@@ -363,7 +363,11 @@ func (p *printer) pipe(op Pipe) {
 	case *PipeSelect:
 		p.selectBody(&Select{Distinct: op.Distinct, Items: op.Items, Windows: op.Windows})
 	case *PipeExtend:
-		p.put("EXTEND ")
+		if op.Window {
+			p.put("WINDOW ")
+		} else {
+			p.put("EXTEND ")
+		}
 		p.items(op.Items)
 		p.windows(op.Windows)
 	case *PipeSet:

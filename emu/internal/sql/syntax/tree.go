@@ -479,9 +479,10 @@ type (
 		Items    []*Item
 		Windows  []*NamedWindow
 	}
-	// PipeExtend is EXTEND.
+	// PipeExtend is EXTEND, or WINDOW, whose items must have a call with OVER.
 	PipeExtend struct {
 		At      int
+		Window  bool
 		Items   []*Item
 		Windows []*NamedWindow
 	}

@@ -12,7 +12,7 @@ import (
 type CastFunc func(v Value, zone *time.Location) (Value, error)
 
 // Caster returns the cast between two types; ok is false if CAST is not defined for them. The zero
-// Type, of a NULL, can be cast to every type. ENUM and PROTO are cast by the owner of their bundle.
+// Type, of a NULL, can be cast to every type.
 func Caster(from, to Type) (cast CastFunc, ok bool) {
 	if from.Equal(to) || from.IsUnknown() {
 		return keep, true
@@ -22,6 +22,14 @@ func Caster(from, to Type) (cast CastFunc, ok bool) {
 	}
 	if from.kind == KindStruct && to.kind == KindStruct {
 		return structCaster(from, to)
+	}
+	switch {
+	case to.kind == KindEnum:
+		return enumCaster(from, to)
+	case from.kind == KindString && to.kind == KindProto:
+		return messageFromText(to), true
+	case from.kind == KindProto && to.kind == KindString:
+		return messageToText(from), true
 	}
 	cast, ok = casts[[2]Kind{from.kind, to.kind}]
 	return cast, ok
@@ -99,6 +107,7 @@ var casts = map[[2]Kind]CastFunc{
 	{KindEnum, KindInt64}:  func(v Value, _ *time.Location) (Value, error) { return Int64(v.Int64()), nil },
 	{KindEnum, KindString}: func(v Value, _ *time.Location) (Value, error) { return String(v.s), nil },
 	{KindProto, KindBytes}: func(v Value, _ *time.Location) (Value, error) { return BytesOf(v.s), nil },
+	{KindBytes, KindProto}: func(v Value, _ *time.Location) (Value, error) { return Proto(v.Bytes()), nil },
 }
 
 // floatToInt rounds half away from zero.
@@ -108,7 +117,7 @@ func floatToInt(v Value, _ *time.Location) (Value, error) {
 		return Null, OutOfRange("Illegal conversion of non-finite floating point number to an integer: %s", FloatText(v))
 	}
 	if f = math.Round(f); f < math.MinInt64 || f >= -math.MinInt64 {
-		return Null, OutOfRange("int64 out of range: %s", FloatText(v))
+		return Null, OutOfRange("int64 out of range: %.6g", f)
 	}
 	return Int64(int64(f)), nil
 }
@@ -117,7 +126,7 @@ func narrow(v Value, _ *time.Location) (Value, error) {
 	f := v.Float64()
 	n := float32(f)
 	if math.IsInf(float64(n), 0) && !math.IsInf(f, 0) {
-		return Null, OutOfRange("float out of range: %s", FloatText(v))
+		return Null, OutOfRange("float out of range: %.6g", f)
 	}
 	return Float32(n), nil
 }
@@ -140,11 +149,12 @@ func badValue(name, text string) error {
 	if len(cut) > longest {
 		cut, ellipsis = cut[:longest], "..."
 	}
-	return OutOfRange("Bad %s value: %s%s", name, escapeC(cut), ellipsis)
+	return OutOfRange("Bad %s value: %s%s", name, escapeC(cut, false), ellipsis)
 }
 
-// escapeC escapes bytes that are not printable as in C, with octal digits.
-func escapeC(s string) string {
+// escapeC escapes bytes that are not printable as in C, with octal digits. If keep is set, bytes
+// outside of ASCII stay as they are.
+func escapeC(s string, keep bool) string {
 	var b strings.Builder
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -157,7 +167,7 @@ func escapeC(s string) string {
 		case c == '"' || c == '\'' || c == '\\':
 			b.WriteByte('\\')
 			b.WriteByte(c)
-		case c < 0x20 || c >= 0x7f:
+		case c < 0x20 || c >= 0x7f && (c == 0x7f || !keep):
 			b.WriteByte('\\')
 			b.WriteByte('0' + c>>6)
 			b.WriteByte('0' + c>>3&7)
@@ -209,7 +219,15 @@ func parseFloat(s string, bits int, name string) (float64, error) {
 // FloatText returns the text of a FLOAT64 with up to 15 significant digits, or with 17 if 15 do
 // not identify the number. The text of a FLOAT32 has 6 or 8.
 func FloatText(v Value) string {
-	f := v.Float64()
+	if v.kind == KindFloat32 {
+		return floatText(v.Float64(), 32, 6, 8)
+	}
+	return floatText(v.Float64(), 64, 15, 17)
+}
+
+// floatText returns the text of a number with few significant digits, or with many if few do not
+// identify it.
+func floatText(f float64, bits, few, many int) string {
 	switch {
 	case math.IsNaN(f):
 		return "nan"
@@ -219,10 +237,6 @@ func FloatText(v Value) string {
 		return "-inf"
 	case f == 0:
 		return "0" // of -0, too
-	}
-	bits, few, many := 64, 15, 17
-	if v.kind == KindFloat32 {
-		bits, few, many = 32, 6, 8
 	}
 	text := strconv.FormatFloat(f, 'g', few, bits)
 	if again, err := strconv.ParseFloat(text, bits); err == nil && again == f {
@@ -237,7 +251,7 @@ func arrayCaster(from, to Type) (CastFunc, bool) {
 		return nil, false
 	}
 	return func(v Value, zone *time.Location) (Value, error) {
-		elems, err := castAll(v.Elems(), func(int) CastFunc { return cast }, zone)
+		elems, err := castAll(v.Elems(), func(int) CastFunc { return cast }, zone, "element at index %d in ARRAY")
 		return Array(elems), err
 	}, true
 }
@@ -254,12 +268,13 @@ func structCaster(from, to Type) (CastFunc, bool) {
 		}
 	}
 	return func(v Value, zone *time.Location) (Value, error) {
-		elems, err := castAll(v.Elems(), func(i int) CastFunc { return fields[i] }, zone)
+		elems, err := castAll(v.Elems(), func(i int) CastFunc { return fields[i] }, zone, "field at index %d in STRUCT")
 		return Struct(elems...), err
 	}, true
 }
 
-func castAll(in []Value, cast func(int) CastFunc, zone *time.Location) ([]Value, error) {
+// castAll casts the parts of a value. Errors name a part by the format where.
+func castAll(in []Value, cast func(int) CastFunc, zone *time.Location, where string) ([]Value, error) {
 	out := make([]Value, len(in))
 	for i, v := range in {
 		if v.IsNull() {
@@ -267,7 +282,7 @@ func castAll(in []Value, cast func(int) CastFunc, zone *time.Location) ([]Value,
 		}
 		var err error
 		if out[i], err = cast(i)(v, zone); err != nil {
-			return nil, err
+			return nil, OutOfRange("Error casting "+where+": %v", i, err)
 		}
 	}
 	return out, nil

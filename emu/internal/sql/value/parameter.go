@@ -27,11 +27,8 @@ func FromProto(m *btpb.Value, t Type) (Value, error) {
 		if k, ok := m.GetKind().(*btpb.Value_BoolValue); ok {
 			return Bool(k.BoolValue), nil
 		}
-	case KindInt64, KindEnum:
+	case KindInt64:
 		if k, ok := m.GetKind().(*btpb.Value_IntValue); ok {
-			if t.kind == KindEnum {
-				return Enum(int32(k.IntValue), ""), nil
-			}
 			return Int64(k.IntValue), nil
 		}
 	case KindFloat32, KindFloat64:
@@ -45,11 +42,9 @@ func FromProto(m *btpb.Value, t Type) (Value, error) {
 			}
 			return String(k.StringValue), nil
 		}
-	case KindBytes, KindProto:
+	case KindBytes:
 		if k, ok := m.GetKind().(*btpb.Value_BytesValue); ok {
-			v := Bytes(k.BytesValue)
-			v.kind = t.kind
-			return v, nil
+			return Bytes(k.BytesValue), nil
 		}
 	case KindDate:
 		if k, ok := m.GetKind().(*btpb.Value_DateValue); ok {
@@ -72,7 +67,7 @@ func FromProto(m *btpb.Value, t Type) (Value, error) {
 		if k, ok := m.GetKind().(*btpb.Value_ArrayValue); ok {
 			return compositeFromProto(k.ArrayValue.GetValues(), t)
 		}
-	case KindNone, KindCallable:
+	case KindNone, KindEnum, KindProto, KindCallable: // not types of parameters
 	}
 	return Null, InvalidArgument("a value of type %v has another kind", t)
 }

@@ -54,7 +54,7 @@ func (t Type) Proto() *btpb.Type {
 // maxTypeDepth bounds the nesting of types in messages, which clients send.
 const maxTypeDepth = 15
 
-// TypeFromProto returns the type of a message. It ignores encodings.
+// TypeFromProto returns the type of a parameter. It ignores encodings.
 func TypeFromProto(m *btpb.Type) (Type, error) { return typeFromProto(m, maxTypeDepth) }
 
 func typeFromProto(m *btpb.Type, depth int) (Type, error) {
@@ -106,10 +106,8 @@ func typeFromProto(m *btpb.Type, depth int) (Type, error) {
 		}
 		elem, err := typeFromProto(k.MapType.GetValueType(), depth-1)
 		return MapOf(key, elem), err
-	case *btpb.Type_EnumType:
-		return EnumOf(k.EnumType.GetSchemaBundleId(), k.EnumType.GetEnumName()), nil
-	case *btpb.Type_ProtoType:
-		return ProtoOf(k.ProtoType.GetSchemaBundleId(), k.ProtoType.GetMessageName()), nil
+	case *btpb.Type_EnumType, *btpb.Type_ProtoType:
+		return Type{}, InvalidArgument("a parameter cannot be a PROTO or an ENUM")
 	default:
 		return Type{}, InvalidArgument("a type without a kind that SQL supports")
 	}

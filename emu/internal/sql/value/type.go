@@ -3,6 +3,8 @@ package value
 import (
 	"slices"
 	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // Kind is the kind of a type or of a value.
@@ -54,6 +56,8 @@ type parts struct {
 	key, elem    Type
 	fields       []Field
 	bundle, name string
+	message      protoreflect.MessageDescriptor // of a PROTO
+	enum         protoreflect.EnumDescriptor    // of an ENUM
 }
 
 // These are the scalar types.
@@ -92,11 +96,15 @@ func StructOf(fields ...Field) Type { return Type{KindStruct, &parts{fields: fie
 // MapOf returns a MAP type.
 func MapOf(key, elem Type) Type { return Type{KindMap, &parts{key: key, elem: elem}} }
 
-// EnumOf returns the type of an enum of a schema bundle; name is its full name.
-func EnumOf(bundle, name string) Type { return Type{KindEnum, &parts{bundle: bundle, name: name}} }
+// EnumOf returns the type of an enum of a schema bundle.
+func EnumOf(bundle string, d protoreflect.EnumDescriptor) Type {
+	return Type{KindEnum, &parts{bundle: bundle, name: string(d.FullName()), enum: d}}
+}
 
-// ProtoOf returns the type of a message of a schema bundle; name is its full name.
-func ProtoOf(bundle, name string) Type { return Type{KindProto, &parts{bundle: bundle, name: name}} }
+// ProtoOf returns the type of a message of a schema bundle.
+func ProtoOf(bundle string, d protoreflect.MessageDescriptor) Type {
+	return Type{KindProto, &parts{bundle: bundle, name: string(d.FullName()), message: d}}
+}
 
 // Kind returns the kind of the type.
 func (t Type) Kind() Kind { return t.kind }

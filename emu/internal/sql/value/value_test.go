@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"pgregory.net/rapid"
 
@@ -229,8 +230,8 @@ func TestType(t *testing.T) {
 		{two, true, false, true},
 		{value.MapOf(value.BytesType, value.BytesType), false, false, false},
 		{value.ArrayOf(value.MapOf(value.BytesType, value.BytesType)), false, false, false},
-		{value.ProtoOf("b", "M"), false, false, false},
-		{value.EnumOf("b", "E"), true, true, true},
+		{value.ProtoOf("b", (&btpb.Row{}).ProtoReflect().Descriptor()), false, false, false},
+		{value.EnumOf("b", descriptorpb.FieldDescriptorProto_TYPE_BOOL.Descriptor()), true, true, true},
 	} {
 		if c.typ.SupportsEquality() != c.equality || c.typ.SupportsOrdering() != c.order || c.typ.SupportsGrouping() != c.grouping {
 			t.Errorf("%v: equality %t, order %t, grouping %t", c.typ, c.typ.SupportsEquality(), c.typ.SupportsOrdering(), c.typ.SupportsGrouping())

@@ -93,21 +93,23 @@ func (ct *Cutter) remember(table string, known knownCuts) {
 	ct.known[table] = known
 }
 
-// Of returns the segments for a scan of a Bigtable table. hash is the partition key of
-// the items. begins means that the request is the first one of its segment.
-func (ct *Cutter) Of(ctx context.Context, table string, hash []attr.KeyAttr, spans []layout.Span, total int, begins bool) (Segments, error) {
+// Of returns the segments for a scan of the rows that a read of a Bigtable table or view selects by
+// spans. hash is the partition key of the items. begins means that the request is the first one of
+// its segment.
+func (ct *Cutter) Of(ctx context.Context, rows btclient.Read, hash []attr.KeyAttr, total int, begins bool) (Segments, error) {
 	seg := Segments{Total: total, Hash: hash}
 	if total <= 1 {
 		return seg, nil
 	}
 	var err error
-	seg.Cuts, err = ct.cutsOf(ctx, table, spans, begins)
+	seg.Cuts, err = ct.cutsOf(ctx, rows, begins)
 	return seg, err
 }
 
 // cutsOf returns the current cuts of a table. If the table has no cuts and a scan begins, it
 // chooses new ones.
-func (ct *Cutter) cutsOf(ctx context.Context, table string, spans []layout.Span, begins bool) ([][]byte, error) {
+func (ct *Cutter) cutsOf(ctx context.Context, rows btclient.Read, begins bool) ([][]byte, error) {
+	table := rows.Table
 	if cuts, ok := ct.lookup(table, ct.o.Now()); ok {
 		return cuts, nil
 	}
@@ -128,7 +130,7 @@ func (ct *Cutter) cutsOf(ctx context.Context, table string, spans []layout.Span,
 		}
 		cuts := kept.cuts
 		if kept.version == nil || begins && now.Sub(time.UnixMicro(kept.micros)) >= Kept {
-			if cuts, err = ct.chooseCuts(ctx, table, spans); err != nil {
+			if cuts, err = ct.chooseCuts(ctx, rows); err != nil {
 				return nil, err
 			}
 		}
@@ -187,21 +189,26 @@ func (ct *Cutter) writeCuts(ctx context.Context, table string, old keptCuts, cut
 	return ct.o.Bigtable.Replace(ctx, ct.o.Catalog, ct.row(table), guard, ct.o.NewToken(), micros, btclient.SetCell(ct.o.Family, cutsQualifier, micros, text))
 }
 
-// chooseCuts divides the rows of spans into pieces of similar size.
-func (ct *Cutter) chooseCuts(ctx context.Context, table string, spans []layout.Span) ([][]byte, error) {
-	samples, size, err := ct.o.Bigtable.SampleKeys(ctx, table)
+// chooseCuts divides rows into pieces of similar size.
+func (ct *Cutter) chooseCuts(ctx context.Context, rows btclient.Read) ([][]byte, error) {
+	sample := ct.o.Bigtable.SampleKeys
+	if rows.View {
+		sample = ct.o.Bigtable.SampleViewKeys
+	}
+	samples, size, err := sample(ctx, rows.Table)
 	if err != nil {
 		return nil, err
 	}
 	if size > countedBytes {
 		inside := func(key []byte) bool {
-			return len(cells.Intersect(spans, []layout.Span{{Start: key, End: append(bytes.Clone(key), 0)}})) > 0
+			return len(cells.Intersect(rows.Spans, []layout.Span{{Start: key, End: append(bytes.Clone(key), 0)}})) > 0
 		}
 		samples = slices.DeleteFunc(samples, func(key []byte) bool { return !inside(key) })
 		return Cuts(samples), nil
 	}
 	var keys Sample
-	for row, err := range ct.o.Bigtable.Read(ctx, btclient.Read{Table: table, Spans: spans, Filter: btclient.KeysOnly()}) {
+	rows.Filter = btclient.KeysOnly()
+	for row, err := range ct.o.Bigtable.Read(ctx, rows) {
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,1 @@
+export default { test: { globalSetup: './setup.ts', fileParallelism: false } }
