@@ -23,6 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
@@ -333,11 +334,21 @@ func limit(q url.Values, otherwise int) (int, error) {
 }
 
 func (s *Server) rows(r *http.Request) (any, error) {
-	q := r.URL.Query()
 	client, id, err := s.client(r)
 	if err != nil {
 		return nil, err
 	}
+	mappings, err := s.mappingsOver(r)
+	if err != nil {
+		return nil, err
+	}
+	return rowsPage(r, client, btclient.Read{Table: id}, mappings)
+}
+
+// rowsPage reads the rows that the parameters of a request select, up to a limit. read names the table or
+// the view.
+func rowsPage(r *http.Request, client *btclient.Client, read btclient.Read, mappings []*mapping.Mapping) (any, error) {
+	q := r.URL.Query()
 	most, err := limit(q, defaultRows)
 	var bounds [3][]byte
 	for i, name := range []string{"start", "end", "prefix"} {
@@ -378,12 +389,8 @@ func (s *Server) rows(r *http.Request) (any, error) {
 	if len(span.End) > 0 && bytes.Compare(span.Start, span.End) >= 0 {
 		return out, nil
 	}
-	mappings, err := s.mappingsOver(r)
-	if err != nil {
-		return nil, err
-	}
 	size := 0
-	read := btclient.Read{Table: id, Spans: []cells.Span{span}, Reverse: reverse, Limit: int64(most) + 1, Filter: filter}
+	read.Spans, read.Reverse, read.Limit, read.Filter = []cells.Span{span}, reverse, int64(most)+1, filter
 	for found, err := range client.Read(own(r), read) {
 		if err != nil {
 			return nil, err

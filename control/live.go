@@ -85,13 +85,13 @@ func (s *Server) moment() string {
 	return fmt.Sprintf("%d.%d", last, count.tables)
 }
 
-// changesTables reports whether a client's request may have changed the list of tables, or
-// their definitions.
+// changesTables reports whether a client's request may have changed the list of tables or views,
+// or their definitions.
 func changesTables(r *requests.Record) bool {
-	if r.Status != "OK" || r.Cause != "" || !strings.Contains(r.Operation, "Table") && r.Operation != "ModifyColumnFamilies" && r.Operation != "UpdateTimeToLive" {
+	if r.Status != "OK" || r.Cause != "" || !strings.Contains(r.Operation, "Table") && !strings.Contains(r.Operation, "View") && r.Operation != "ModifyColumnFamilies" && r.Operation != "UpdateTimeToLive" {
 		return false
 	}
-	for _, reads := range []string{"Get", "List", "Describe", "Check", "Export"} {
+	for _, reads := range []string{"Get", "List", "Describe", "Check", "Export", "Open"} {
 		if strings.HasPrefix(r.Operation, reads) {
 			return false
 		}

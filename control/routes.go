@@ -38,6 +38,9 @@ func (s *Server) routes() map[string]route {
 		"POST tables/{instance}/{table}/drop":     {do: tableAdmin{s}.drop, query: "project", body: true},
 		"GET tables/{instance}/{table}/row":       {do: s.row, query: "project key key64"},
 		"GET tables/{instance}/{table}/items":     {do: s.carried, query: "project key key64"},
+		"GET views":                               {do: s.views},
+		"GET views/{instance}/{view}/rows":        {do: s.viewRows, query: "project prefix prefix64 start start64 end end64 match match64 filter reverse keys limit cursor"},
+		"POST views/refresh":                      {do: s.refreshViews, changes: changesAll},
 		"GET items/{table}":                       {do: s.items, query: "index limit cursor"},
 		"POST items/{table}":                      {do: s.putItems, body: true},
 		"POST items/{table}/preview":              {do: s.previewItem, body: true},
@@ -102,6 +105,9 @@ It needs a token: "Authorization: Bearer TOKEN", with the token from the server'
   POST tables/{instance}/{table}/rows      write rows
   GET  tables/{instance}/{table}/row       one row                ?key= or ?key64=
   GET  tables/{instance}/{table}/items     the items of one row, and the cells of each attribute   ?key= or ?key64=
+  GET  views                               logical and materialized views: statement, state, changes that reads do not show
+  GET  views/{instance}/{view}/rows        rows of a materialized view   with the parameters of the rows of a table
+  POST views/refresh                       make the materialized views reflect all changes
   GET  items/{table}                       items of DynamoDB      ?limit= ?cursor=
   POST items/{table}                       put items
   POST items/{table}/preview               the cells that a put or a delete would change

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -483,4 +484,30 @@ func TestAdminDelay_OperationsAlone(t *testing.T) {
 	if in := response[*btapb.Instance](e, e.operation(partial.GetName()), nil); in.GetDisplayName() != "new" {
 		t.Errorf("%v", in)
 	}
+}
+
+// A new view cannot be read before its operation is done, except by queries that allow it. This is also so after a
+// restart.
+func TestDelay_MaterializedView(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := newDelayed(t, dir)
+	op, err := e.instances().CreateMaterializedView(e.ctx(), &btapb.CreateMaterializedViewRequest{
+		Parent: testInstance, MaterializedViewId: "v", MaterializedView: &btapb.MaterializedView{Query: "SELECT f['q'] AS q, _key AS k FROM t ORDER BY q, k"},
+	})
+	under[*btapb.CreateMaterializedViewMetadata](e, op, err)
+	read := func() error {
+		_, err := readRows(e.ctx(), e.data, &btpb.ReadRowsRequest{MaterializedViewName: testInstance + "/materializedViews/v"})
+		return err
+	}
+	query := func(hint string) error { return e.sql(hint + "SELECT k FROM v") }
+	e = e.restart(dir)
+	wantCode(t, read(), codes.FailedPrecondition)
+	wantCode(t, query(""), codes.FailedPrecondition)
+	wantCode(t, query("@{allow_incomplete_view=false} "), codes.FailedPrecondition)
+	wantCode(t, query("@{ALLOW_INCOMPLETE_VIEW=TRUE, other=1} "), codes.OK)
+	wantCode(t, query("@{allow_incomplete_view=1} "), codes.InvalidArgument)
+	e.clock.Advance(time.Minute)
+	wantCode(t, read(), codes.OK)
+	wantCode(t, query(""), codes.OK)
 }

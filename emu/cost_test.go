@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
@@ -220,5 +221,37 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 		if got > tc.most {
 			t.Errorf("%s takes %.1f allocations, want at most %.0f", tc.name, got, tc.most)
 		}
+	}
+}
+
+// A materialized view adds three allocations to a write of its table, for the record, and none to writes of other tables.
+// It is not parallel, since it counts allocations of the whole process.
+func TestAllocations_MaterializedView(t *testing.T) { //nolint:paralleltest // see above
+	if race.Enabled {
+		t.Skip("the race detector allocates too")
+	}
+	e := newTable(t, "f")
+	e.createTable("other", "f")
+	write := func() float64 {
+		return fewestAllocations(func() { e.mustMutate("r", set("f", "q", 1000, "v")) })
+	}
+	view := func(id, table string) {
+		_, err := e.instances().CreateMaterializedView(t.Context(), &btapb.CreateMaterializedViewRequest{
+			Parent: testInstance, MaterializedViewId: id, MaterializedView: &btapb.MaterializedView{Query: "SELECT f['q'] AS q, _key AS k FROM " + table + " ORDER BY q, k"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	none := write()
+	view("of_other", "other")
+	other := write()
+	view("own", "t")
+	own := write()
+	if _, err := e.instances().DeleteMaterializedView(t.Context(), &btapb.DeleteMaterializedViewRequest{Name: testInstance + "/materializedViews/own"}); err != nil {
+		t.Fatal(err)
+	}
+	if deleted := write(); other > none || own > none+3 || deleted > none {
+		t.Errorf("a write has %v allocations without a view, %v with a view of another table, %v with its own, and %v after that was deleted", none, other, own, deleted)
 	}
 }

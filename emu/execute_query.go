@@ -75,7 +75,7 @@ func (c *call) ExecuteQuery(req *btpb.ExecuteQueryRequest, stream btpb.Bigtable_
 	}
 	ctx := stream.Context()
 	rows, err := execution.Run(ctx, prepared.plan, execution.Options{
-		Tables: tables{c, prepared.instance}, Params: params, Memory: c.queryMemory,
+		Tables: tables{c, prepared.instance, prepared.plan.IncompleteViews}, Params: params, Memory: c.queryMemory,
 		Functions: &function.Context{NowMicros: c.now().UnixMicro(), ViewParameters: views, Cluster: c.at.Cluster, Random: c.random},
 	})
 	if err != nil {
@@ -197,8 +197,9 @@ func bind(p *preparedQuery, given map[string]*btpb.Value) (map[string]value.Valu
 
 // tables opens the tables of an instance as the answering cluster sees them. It counts the rows that are read.
 type tables struct {
-	c        *call
-	instance string
+	c          *call
+	instance   string
+	incomplete bool // materialized views are read while they are populated
 }
 
 // Scan scans rows of a table.
@@ -279,7 +280,7 @@ func (s *loadScan) Close() error {
 func (t tables) find(ctx context.Context, id string) (target, error) {
 	of, err := t.c.db.Table(resname.TablesOf(t.instance) + id)
 	if errors.Is(err, engine.ErrTableNotFound) {
-		return t.c.materializedTarget(ctx, t.instance+"/materializedViews/"+id)
+		return t.c.materializedTarget(ctx, t.instance+"/materializedViews/"+id, t.incomplete)
 	}
 	return target{Table: of}, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -22,6 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/faultdisk"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
@@ -29,7 +32,7 @@ import (
 var viewQueries = map[string]string{
 	"counts":  "SELECT info['city'] AS city, COUNT(*) AS n, MIN(info['name']) AS least, MAX(_key) AS last, SUM(total['n']) AS s, AVG(total['m']) AS a FROM g GROUP BY city",
 	"cities":  "SELECT info['city'] AS city, _key AS k, info['name'] AS name, total['n'] AS n FROM g WHERE tags['a'] IS NULL ORDER BY city, k",
-	"tagged":  "SELECT tag, LENGTH(_key) AS size, COUNT(*) AS n FROM g, UNNEST(MAP_KEYS(tags)) AS tag GROUP BY tag, size",
+	"tagged":  "SELECT tag, LENGTH(_key) AS size, COUNT(*) AS n, COUNT(info['name']) AS names, COUNTIF(info['city'] = 'a') AS a, 2 * SUM(total['n']) + COUNT(*) AS s FROM g, UNNEST(MAP_KEYS(tags)) AS tag GROUP BY tag, size",
 	"by_key":  "SELECT _key, COUNT(info['name']) AS n, LOGICAL_OR(info['city'] = 'a') AS a, MAX(WRITE_TIMESTAMP(info, 'name')) AS last FROM g GROUP BY _key",
 	"by_tags": "SELECT _key AS k, tags FROM g ORDER BY k",
 }
@@ -38,6 +41,8 @@ var viewQueries = map[string]string{
 type viewLab struct {
 	tb    testing.TB
 	now   *clock.Clock
+	lag   time.Duration
+	disk  *faultdisk.Memory
 	db    *engine.DB
 	srv   *emu.Server
 	conn  grpc.ClientConnInterface
@@ -50,30 +55,56 @@ type viewLab struct {
 func newViewLab(tb testing.TB, lag time.Duration) *viewLab {
 	tb.Helper()
 	l := openViewLab(tb, lag)
+	ctx := context.Background()
+	// Clients use the cluster c, unless they name the app profile c2.
+	_, err := l.views.CreateInstance(ctx, &btapb.CreateInstanceRequest{Parent: "projects/p", InstanceId: "i", Instance: &btapb.Instance{DisplayName: "two"}, Clusters: map[string]*btapb.Cluster{
+		"c": {Location: "projects/p/locations/z1", ServeNodes: 1},
+	}})
+	if err == nil {
+		_, err = l.views.CreateCluster(ctx, &btapb.CreateClusterRequest{Parent: sqlInstance, ClusterId: "c2", Cluster: &btapb.Cluster{Location: "projects/p/locations/z2", ServeNodes: 1}})
+	}
+	l.must(err)
+	l.createProfile("c2")
 	fillSQL(tb, l.conn)
 	l.createViews()
 	return l
 }
 
-// openViewLab is newViewLab without tables.
+// openViewLab is newViewLab without an instance and tables.
 func openViewLab(tb testing.TB, lag time.Duration) *viewLab {
 	tb.Helper()
-	l := &viewLab{tb: tb, now: clock.NewFrozen(time.Unix(1_706_745_600, 0))}
-	var err error
-	if l.db, err = engine.Open(engine.Options{Now: l.now.Now}); err != nil {
-		tb.Fatal(err)
-	}
-	if l.srv, err = emu.New(emu.Options{DB: l.db, Clock: l.now, ViewLag: lag}); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if l.saved != nil {
-			l.must(l.saved.Close())
-		}
-		l.must(errors.Join(l.srv.Close(), l.db.Close()))
-	})
-	l.connect()
+	l := &viewLab{tb: tb, now: clock.NewFrozen(time.Unix(1_706_745_600, 0)), lag: lag, disk: faultdisk.NewMemory()}
+	l.open()
+	tb.Cleanup(func() { l.must(l.close()) })
 	return l
+}
+
+// open opens the store on the disk.
+func (l *viewLab) open() {
+	l.tb.Helper()
+	var err error
+	l.db, err = engine.Open(engine.Options{Now: l.now.Now, FS: l.disk, Dir: "store"})
+	l.must(err)
+	l.srv, err = emu.New(emu.Options{DB: l.db, Clock: l.now, ViewLag: l.lag})
+	l.must(err)
+	l.connect()
+}
+
+func (l *viewLab) close() (err error) {
+	if l.saved != nil {
+		err = l.saved.Close()
+		l.saved = nil
+	}
+	return errors.Join(err, l.srv.Close(), l.db.Close())
+}
+
+// createProfile creates an app profile that routes to the cluster with the same id.
+func (l *viewLab) createProfile(cluster string) {
+	l.tb.Helper()
+	_, err := l.views.CreateAppProfile(context.Background(), &btapb.CreateAppProfileRequest{Parent: sqlInstance, AppProfileId: cluster, IgnoreWarnings: true, AppProfile: &btapb.AppProfile{
+		RoutingPolicy: &btapb.AppProfile_SingleClusterRouting_{SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{ClusterId: cluster}},
+	}})
+	l.must(err)
 }
 
 func (l *viewLab) connect() {
@@ -110,6 +141,26 @@ func (l *viewLab) text(query string) string {
 	return strings.Join(lines, "")
 }
 
+// rowsIn returns the number of rows that a read finds in a cluster.
+func (l *viewLab) rowsIn(cluster string, req *btpb.ReadRowsRequest) (rows int) {
+	l.tb.Helper()
+	req.AppProfileId = cluster
+	stream, err := l.data.ReadRows(context.Background(), req)
+	for err == nil {
+		var m *btpb.ReadRowsResponse
+		m, err = stream.Recv()
+		for _, c := range m.GetChunks() {
+			if c.GetCommitRow() {
+				rows++
+			}
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		l.tb.Fatal(err)
+	}
+	return rows
+}
+
 // all returns the rows of all views, as SQL reads them; expected is what the queries return now.
 func (l *viewLab) all() (got, expected map[string]string) {
 	got, expected = map[string]string{}, map[string]string{}
@@ -119,9 +170,10 @@ func (l *viewLab) all() (got, expected map[string]string) {
 	return got, expected
 }
 
-// check fails if a view differs from its query.
+// check fails if a view differs from its query, once all clusters have all writes.
 func (l *viewLab) check(after string) {
 	l.tb.Helper()
+	l.must(l.srv.Replication(sqlInstance).DeliverAll())
 	got, expected := l.all()
 	for id := range viewQueries {
 		if got[id] != expected[id] {
@@ -248,6 +300,26 @@ var viewChanges = map[string]func(l *viewLab, pick func(n int) int) error{
 		l.createViews()
 		return nil
 	},
+	"a write of another cluster": func(l *viewLab, pick func(int) int) error {
+		if err := l.srv.Replication(sqlInstance).Lag(time.Hour); err != nil {
+			return err
+		}
+		_, err := l.data.MutateRow(context.Background(), &btpb.MutateRowRequest{TableName: viewTable, AppProfileId: "c2", RowKey: someRow(pick), Mutations: someMutations(pick)})
+		return err
+	},
+	"a restart": func(l *viewLab, _ func(int) int) error {
+		err := l.close()
+		l.open()
+		return err
+	},
+	"a crash": func(l *viewLab, pick func(int) int) error {
+		// Half of the data that was not synced is lost, or all.
+		clone := l.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50 * pick(2), RNG: rand.New(rand.NewPCG(uint64(pick(100)), 1))}) //nolint:gosec // less than 100
+		err := l.close()
+		l.disk = &faultdisk.Memory{MemFS: clone}
+		l.open()
+		return err
+	},
 	"a snapshot of the store": func(l *viewLab, _ func(int) int) (err error) {
 		if l.saved != nil {
 			if err := l.saved.Close(); err != nil {
@@ -292,7 +364,7 @@ func someMutations(pick func(int) int) []*btpb.Mutation {
 // Each change of rows reaches the views, whoever makes it.
 func TestMaterializedViews_Changes(t *testing.T) {
 	t.Parallel()
-	same := map[string]bool{"RestoreTable": true, "UndeleteTable": true, "a snapshot of the store": true, "a restore of the store": true, "time and garbage collection": true}
+	same := map[string]bool{"RestoreTable": true, "UndeleteTable": true, "a snapshot of the store": true, "a restore of the store": true, "a restart": true, "a crash": true, "time and garbage collection": true}
 	for name, change := range viewChanges {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -443,31 +515,17 @@ func TestMaterializedViews_Due(t *testing.T) {
 	l.check("the work")
 }
 
-// Views on disk continue where they were after a restart, and are filled again if their position is lost.
+// After a restart or a crash, views have the changes that nobody has read from them, and follow later ones.
 func TestMaterializedViews_Restart(t *testing.T) {
 	t.Parallel()
-	fs := engine.NewMemFS()
-	now := clock.NewFrozen(time.Unix(1_706_745_600, 0))
-	open := func() *viewLab {
-		l := &viewLab{tb: t, now: now}
-		var err error
-		l.db, err = engine.Open(engine.Options{Now: now.Now, FS: fs, Dir: "store"})
-		l.must(err)
-		l.srv, err = emu.New(emu.Options{DB: l.db, Clock: now})
-		l.must(err)
-		l.connect()
-		return l
+	for _, name := range []string{"a restart", "a crash"} {
+		l := newViewLab(t, 0)
+		mutate(t, l.conn, "u#001", &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromRow_{}})
+		l.must(viewChanges[name](l, func(int) int { return 0 }))
+		l.check(name)
+		mutate(t, l.conn, "w#001", setCell("info", "city", "x", 1000))
+		l.check("a write after " + name)
 	}
-	l := open()
-	fillSQL(t, l.conn)
-	l.createViews()
-	mutate(t, l.conn, "u#001", &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromRow_{}}) // nobody reads the views after it
-	l.must(errors.Join(l.srv.Close(), l.db.Close()))
-	l = open()
-	l.check("a restart")
-	mutate(t, l.conn, "w#001", setCell("info", "city", "x", 1000))
-	l.check("a write after the restart")
-	l.must(errors.Join(l.srv.Close(), l.db.Close()))
 }
 
 // Views have the writes of all clusters at once. What a deleted cluster loses, they lose.
@@ -480,10 +538,7 @@ func TestMaterializedViews_Replication(t *testing.T) {
 	}})
 	l.must(err)
 	for _, c := range []string{"c1", "c2"} {
-		_, err = l.views.CreateAppProfile(ctx, &btapb.CreateAppProfileRequest{Parent: sqlInstance, AppProfileId: c, IgnoreWarnings: true, AppProfile: &btapb.AppProfile{
-			RoutingPolicy: &btapb.AppProfile_SingleClusterRouting_{SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{ClusterId: c}},
-		}})
-		l.must(err)
+		l.createProfile(c)
 	}
 	fillSQL(t, l.conn)
 	l.createViews()
@@ -493,10 +548,18 @@ func TestMaterializedViews_Replication(t *testing.T) {
 		_, err := l.data.MutateRow(ctx, &btpb.MutateRowRequest{TableName: viewTable, AppProfileId: cluster, RowKey: []byte(row), Mutations: []*btpb.Mutation{setCell("info", "city", city, 1000)}})
 		l.must(err)
 	}
-	write("c1", "u#001", "x")
-	write("c2", "v#001", "y")
-	if got := l.text("SELECT k FROM cities WHERE city IN ('x', 'y')"); got != "k BYTES\n(b'v#001')\n" { // u#001 has a tag
+	write("c1", "u#002", "city x")
+	write("c2", "v#001", "city y")
+	if got := l.text("SELECT k FROM cities WHERE STARTS_WITH(city, 'city ')"); got != "k BYTES\n(b'v#001')\n" { // u#002 has a tag
 		t.Errorf("before the writes arrive, a view has %s", got)
+	}
+	// On the service each cluster has a copy of its own, which follows the rows of the cluster.
+	for _, cluster := range []string{"c1", "c2"} {
+		got := l.rowsIn(cluster, &btpb.ReadRowsRequest{MaterializedViewName: sqlInstance + "/materializedViews/counts", Rows: &btpb.RowSet{RowKeys: [][]byte{[]byte("city x"), []byte("city y")}}})
+		rows := l.rowsIn(cluster, &btpb.ReadRowsRequest{TableName: viewTable, Filter: &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRegexFilter{ValueRegexFilter: []byte("city [xy]")}}})
+		if got != 2 || rows != 1 {
+			t.Errorf("in %s, a view has %d of the writes, and the table %d; want both and its own", cluster, got, rows)
+		}
 	}
 	l.must(replication.DeliverAll())
 	l.check("the delivery")

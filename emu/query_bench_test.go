@@ -63,8 +63,8 @@ func BenchmarkCompareQuery(b *testing.B) {
 	}
 }
 
-// newReadable returns a client of the table r with the given number of rows.
-func newReadable(tb testing.TB, rows int) btpb.BigtableClient {
+// newConnected returns a server, and a connection to it.
+func newConnected(tb testing.TB) (*emu.Server, *grpc.ClientConn) {
 	tb.Helper()
 	db, err := engine.Open(engine.Options{})
 	if err != nil {
@@ -89,7 +89,14 @@ func newReadable(tb testing.TB, rows int) btpb.BigtableClient {
 			tb.Error(err)
 		}
 	})
-	_, err = btapb.NewBigtableTableAdminClient(conn).CreateTable(tb.Context(), &btapb.CreateTableRequest{
+	return srv, conn
+}
+
+// newReadable returns a client of the table r with the given number of rows.
+func newReadable(tb testing.TB, rows int) btpb.BigtableClient {
+	tb.Helper()
+	_, conn := newConnected(tb)
+	_, err := btapb.NewBigtableTableAdminClient(conn).CreateTable(tb.Context(), &btapb.CreateTableRequest{
 		Parent: sqlInstance, TableId: "r", Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"cf": {}}},
 	})
 	if err != nil {

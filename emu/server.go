@@ -223,14 +223,6 @@ func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 	return stats, errors.Join(err, s.rows.Collected(s.now()))
 }
 
-// RefreshViews makes all materialized views reflect all changes of their tables; see Options.ViewLag.
-func (s *Server) RefreshViews(ctx context.Context) error {
-	if err := s.views.Refresh(ctx); err != nil {
-		return fmt.Errorf("emu: %w", err)
-	}
-	return nil
-}
-
 // NextDue returns the time of the next scheduled work, which may be in the past. It returns false
 // if no work is scheduled. RunDue does the work.
 func (s *Server) NextDue() (time.Time, bool, error) { return s.due.Next() }

@@ -145,7 +145,7 @@ var materializedViewSessions = sessionKind{
 		return &btpb.MaterializedViewResponse{Payload: &btpb.MaterializedViewResponse_ReadRow{ReadRow: r}}
 	},
 	target: func(ctx context.Context, s *Server, name string) (target, error) {
-		return s.materializedTarget(ctx, name)
+		return s.materializedTarget(ctx, name, false)
 	},
 }
 

@@ -58,7 +58,7 @@ func (s *Server) readTarget(ctx context.Context, table, authorizedView, material
 	case authorizedView != "":
 		return s.viewTarget(authorizedView)
 	case materializedView != "":
-		return s.materializedTarget(ctx, materializedView)
+		return s.materializedTarget(ctx, materializedView, false)
 	}
 	t, err := admin.FindTable(s.db, "table_name", table)
 	return target{Table: t}, err
@@ -70,15 +70,15 @@ func (s *Server) writeTarget(table, authorizedView string) (target, error) {
 }
 
 // materializedTarget resolves a materialized view, after its rows caught up with the changes that
-// Options.ViewLag makes visible.
-func (s *Server) materializedTarget(ctx context.Context, name string) (target, error) {
+// Options.ViewLag makes visible. A view that is being populated is rejected, unless incomplete is set.
+func (s *Server) materializedTarget(ctx context.Context, name string, incomplete bool) (target, error) {
 	if err := resname.CheckMaterializedView("materialized_view_name", name); err != nil {
 		return target{}, err
 	}
 	if err := admin.CheckInstance(s.db, resname.First(name, 4)); err != nil {
 		return target{}, err
 	}
-	t, err := s.views.Rows(ctx, name)
+	t, err := s.views.Rows(ctx, name, incomplete)
 	return target{Table: t, materialized: name}, err
 }
 

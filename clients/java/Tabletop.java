@@ -337,6 +337,12 @@ public class Tabletop {
 	/** Deletes expired items; returns their number. */
 	public long ttl() { return call("POST", "ttl", null).get("items").number(); }
 
+	/** Returns the logical and materialized views with their state. */
+	public List<Json> views() { return call("GET", "views", null).get("views").list(); }
+
+	/** Makes the materialized views reflect all changes, with serve --view-lag. */
+	public void refreshViews() { call("POST", "views/refresh", null); }
+
 	/** Injects a fault. docs/control.md lists the members. The delay is a {@link Duration} or a text, the item a key in DynamoDB's JSON. */
 	public Json fault(Object fault) { return call("POST", "faults", fault); }
 

@@ -125,6 +125,8 @@ public final class TabletopTest {
 		control.removeFaults();
 		equal("faults", 0, control.faults().size());
 		equal("cells", 0L, control.gc());
+		equal("views", 0, control.views().size());
+		control.refreshViews();
 		fails("a test that is not paused", "not_paused", control::resume);
 
 		String own = control.call("GET", "migrate/s7-blob", null).get("mapping").text();

@@ -70,6 +70,18 @@ export type AttributeValue = {
 }[keyof AttributeTypes]
 /** An item in DynamoDB's JSON: { id: { S: 'a' } }. */
 export type Item = Record<string, AttributeValue>
+/** A logical or materialized view. reads has the ids of tables, hidden the time of the oldest change that its reads do not show. */
+export interface View {
+	name: string
+	instance: string
+	view: string
+	kind: 'logical' | 'materialized'
+	query: string
+	reads: string[]
+	columns: { name: string; type: string }[]
+	state?: 'complete' | 'filling' | 'refill'
+	hidden?: string
+}
 /** A record of DynamoDB Streams. */
 export interface StreamRecord {
 	eventID: string
@@ -273,6 +285,10 @@ export class Control {
 	gc(): Promise<number>
 	/** Deletes expired items; returns their number. */
 	ttl(): Promise<number>
+	/** Returns the logical and materialized views with their state. */
+	views(): Promise<View[]>
+	/** Makes the materialized views reflect all changes, with serve --view-lag. */
+	refreshViews(): Promise<void>
 	/** Injects a fault. docs/control.md lists the members. delay is a text or a number of milliseconds, item a key in DynamoDB's JSON. */
 	fault(spec: Fault): Promise<Fault & { id: number; hits: number }>
 	/** Returns the injected faults, with the number of hits of each. */

@@ -166,6 +166,10 @@ export class Control {
 	async gc() { return (await this.call('POST', 'gc')).cells }
 	/** Deletes expired items; returns their number. */
 	async ttl() { return (await this.call('POST', 'ttl')).items }
+	/** Returns the logical and materialized views with their state. */
+	async views() { return (await this.call('GET', 'views')).views }
+	/** Makes the materialized views reflect all changes, with serve --view-lag. */
+	async refreshViews() { await this.call('POST', 'views/refresh') }
 	/** Injects a fault. docs/control.md lists the members. delay is a text or a number of milliseconds, item a key in DynamoDB's JSON. */
 	async fault(spec) {
 		return this.call('POST', 'faults', { body: spec.delay === undefined ? spec : { ...spec, delay: duration('delay', spec.delay) } })

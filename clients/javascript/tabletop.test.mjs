@@ -114,6 +114,8 @@ test('all of ctl', async () => {
 	await control.removeFaults()
 	assert.deepEqual(await control.faults(), [])
 	assert.equal(await control.gc(), 0)
+	assert.deepEqual(await control.views(), [])
+	await control.refreshViews()
 	await assert.rejects(control.resume(), { code: 'not_paused' })
 
 	const { mapping: own } = await control.call('GET', 'migrate/s7-blob')

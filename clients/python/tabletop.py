@@ -257,6 +257,14 @@ class Control:
         """Delete expired items; return their number."""
         return self.call("POST", "ttl")["items"]
 
+    def views(self) -> List[Json]:
+        """Return the logical and materialized views with their state."""
+        return self.call("GET", "views")["views"]
+
+    def refresh_views(self) -> None:
+        """Make the materialized views reflect all changes, with serve --view-lag."""
+        self.call("POST", "views/refresh")
+
     def fault(self, **spec: Any) -> Json:
         """Inject a fault. docs/control.md lists the members. delay is a timedelta or a text, item a key in DynamoDB's JSON."""
         if "delay" in spec:

@@ -139,6 +139,8 @@ class TestControl(unittest.TestCase):
         control.remove_faults()
         self.assertEqual(control.faults(), [])
         self.assertEqual(control.gc(), 0)
+        self.assertEqual(control.views(), [])
+        control.refresh_views()
         with self.assertRaises(ControlError) as caught:
             control.resume()
         self.assertEqual(caught.exception.code, "not_paused")

@@ -50,6 +50,8 @@ var ctlVerbs = []ctlVerb{
 	}},
 	{name: "empty", takes: "[INSTANCE/]TABLE", what: "delete all rows of a Bigtable table", method: "POST", path: "tables/{}/drop", args: [2]int{1, 1}, params: "project", table: true, body: func([]string) any { return map[string]bool{"all": true} }},
 	{name: "delete", takes: "[INSTANCE/]TABLE", what: "delete a Bigtable table", method: "DELETE", path: "tables/{}", args: [2]int{1, 1}, params: "project", table: true},
+	{name: "views", what: "list logical and materialized views with their state", method: "GET", path: "views"},
+	{name: "refresh", what: "make the materialized views reflect all changes, with serve --view-lag", method: "POST", path: "views/refresh"},
 	{name: "items", takes: "TABLE [CURSOR]", what: "list DynamoDB items", method: "GET", path: "items/{}?cursor={}", args: [2]int{1, 2}, params: "index limit cursor", list: "items"},
 	{name: "put", takes: "TABLE ITEM", what: "put an item, given in DynamoDB JSON", method: "POST", path: "items/{}", args: [2]int{2, 2}, json: "ITEM", body: func(args []string) any { return map[string]any{"items": []any{json.RawMessage(args[1])}} }, more: `tabletop ctl put orders '{"id":{"S":"a"},"total":{"N":"42"}}'`},
 	{name: "query", takes: "OPERATION REQUEST", what: "run a DynamoDB operation, and show its Bigtable calls", method: "POST", path: "query", args: [2]int{2, 2}, json: "REQUEST", more: `tabletop ctl query GetItem '{"TableName":"orders","Key":{"id":{"S":"a"}}}'`, body: func(args []string) any {

@@ -44,19 +44,47 @@ const (
 
 // decodeDuration reads a duration, optionally in days.
 func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
-	token, err := ctx.Scan.PopValue("DURATION")
+	text, err := durationText(ctx)
 	if err != nil {
 		return err
-	}
-	text, ok := token.Value.(string)
-	if !ok { // from a configuration file
-		text = fmt.Sprint(token.Value)
 	}
 	d, err := days.Parse(text)
 	if err != nil {
 		return err
 	}
 	target.SetInt(int64(d))
+	return nil
+}
+
+func durationText(ctx *kong.DecodeContext) (string, error) {
+	token, err := ctx.Scan.PopValue("DURATION")
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprint(token.Value), nil // not a string in a configuration file
+}
+
+// viewLag is a lag, or emu.ManualViews.
+type viewLag time.Duration
+
+// Decode implements kong.MapperValue.
+func (v *viewLag) Decode(ctx *kong.DecodeContext) error {
+	text, err := durationText(ctx)
+	if err != nil {
+		return err
+	}
+	if text == "manual" {
+		*v = viewLag(emu.ManualViews)
+		return nil
+	}
+	d, err := days.Parse(text)
+	if err != nil {
+		return err
+	}
+	if d == emu.ManualViews {
+		return fmt.Errorf("%v must not be negative", d)
+	}
+	*v = viewLag(d)
 	return nil
 }
 
@@ -91,7 +119,7 @@ type serveCommand struct {
 	GCInterval  *time.Duration `name:"gc-interval" help:"How often --gc=background and --gc=eager collect garbage. Default: 1m." placeholder:"DURATION" group:"Bigtable:" rare:""`
 	AdminDelay  time.Duration  `name:"admin-delay" help:"How long admin operations take; new resources are CREATING meanwhile. Default: 0s." placeholder:"DURATION" group:"Bigtable:"`
 	Lag         time.Duration  `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance. Affects reads, consistency tokens and change streams. Default: 0s." placeholder:"DURATION" group:"Bigtable:" rare:""`
-	ViewLag     time.Duration  `name:"view-lag" help:"How long a change of a table takes to reach its materialized views. Default: 0s, a view reflects a write once it is acknowledged." placeholder:"DURATION" group:"Bigtable:"`
+	ViewLag     viewLag        `name:"view-lag" help:"Lag of materialized views; manual waits for ctl refresh. Default: 0s." placeholder:"manual|DURATION" group:"Bigtable:"`
 	Churn       float64        `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record is read. Default: 0." placeholder:"P" group:"Bigtable:" rare:""`
 	KeepDeleted *int64         `name:"keep-deleted" help:"Keep at most this many MiB of deleted tables for UndeleteTable, for at most 7 days; the oldest are removed first. Default: 128 in memory, all with --data." placeholder:"MIB" group:"Bigtable:" rare:""`
 	KeepTables  *int           `name:"keep-deleted-tables" help:"Keep at most this many deleted tables for UndeleteTable; the oldest are removed first. Default: 100 in memory, all with --data." placeholder:"N" group:"Bigtable:" rare:""`
@@ -210,8 +238,8 @@ func (c *serveCommand) Validate() error {
 	if c.Lag < 0 || c.Lag > emu.MaxReplicationLag {
 		return fmt.Errorf("--replication-lag: %v must be between 0s and %v", c.Lag, emu.MaxReplicationLag)
 	}
-	if c.ViewLag < 0 || c.ViewLag > emu.MaxViewLag {
-		return fmt.Errorf("--view-lag: %v must be between 0s and %v", c.ViewLag, emu.MaxViewLag)
+	if lag := time.Duration(c.ViewLag); lag != emu.ManualViews && (lag < 0 || lag > emu.MaxViewLag) {
+		return fmt.Errorf("--view-lag: %v must be manual, or between 0s and %v", lag, emu.MaxViewLag)
 	}
 	if c.Grace < 0 {
 		return fmt.Errorf("--grace: %v must not be negative", c.Grace)
@@ -390,7 +418,7 @@ func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Reques
 	if c.BackupBytes != nil {
 		options.BackupBytes = max(1, *c.BackupBytes<<20) // 0 means the default
 	}
-	o := emu.Options{Token: s.token, AdminDelay: c.AdminDelay, ReplicationLag: c.Lag, ViewLag: c.ViewLag, PartitionChurn: c.Churn}
+	o := emu.Options{Token: s.token, AdminDelay: c.AdminDelay, ReplicationLag: c.Lag, ViewLag: time.Duration(c.ViewLag), PartitionChurn: c.Churn}
 	if c.SQLMemory != nil {
 		o.SQLMemory = *c.SQLMemory << 20
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // renamed holds the commands of ctl whose method has another name, as in Python.
-var renamed = map[string]string{"put": "put_items", "write": "put_rows", "delete": "delete_table", "diff": "changes_since", "unfault": "remove_faults"}
+var renamed = map[string]string{"put": "put_items", "write": "put_rows", "delete": "delete_table", "diff": "changes_since", "unfault": "remove_faults", "refresh": "refresh_views"}
 
 // further holds methods of the clients that are not commands of ctl.
 var further = []string{"call", "bigtable_table", "now"}

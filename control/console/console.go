@@ -27,7 +27,7 @@ func Files() fs.FS {
 
 // pages are the paths that the scripts render; page.html is the file for all of them.
 var pages = []string{
-	"/t/{instance}/{table}", "/t/{instance}/{table}/rows", "/d/{table}", "/requests", "/lab",
+	"/t/{instance}/{table}", "/t/{instance}/{table}/rows", "/v/{instance}/{view}", "/d/{table}", "/requests", "/lab",
 	"/keys/{instance}/{table}", "/history/{table}", "/history/{instance}/{table}", "/query", "/streams", "/migration",
 }
 

@@ -196,7 +196,7 @@ func TestHandle(t *testing.T) {
 	mux := http.NewServeMux()
 	console.Handle(mux)
 	for path, want := range map[string]string{
-		"/requests": "text/html", "/t/i/t/rows": "text/html", "/history/orders": "text/html", "/history/i/t": "text/html", "/t/i/t": "text/html", "/d/a%2Fb": "text/html",
+		"/requests": "text/html", "/v/i/v": "text/html", "/t/i/t/rows": "text/html", "/history/orders": "text/html", "/history/i/t": "text/html", "/t/i/t": "text/html", "/d/a%2Fb": "text/html",
 		"/static/app.js": "text/javascript", "/static/style.css": "text/css", "/static/mark.svg": "image/svg+xml",
 		"/static/mapping.schema.json": "application/json", "/docs/index": "text/html", "/docs/tasks/go": "text/html",
 	} {

@@ -6,6 +6,7 @@ const routes = [
   [/^\/$/, 'home.js', 'Home'],
   [/^\/t\/([^/]+)\/([^/]+)\/rows$/, 'rows.js', 'Rows'],
   [/^\/t\/([^/]+)\/([^/]+)$/, 'table.js', 'Table'],
+  [/^\/v\/([^/]+)\/([^/]+)$/, 'view.js', 'View'],
   [/^\/d\/([^/]+)$/, 'item.js', 'Items'],
   [/^\/keys\/([^/]+)\/([^/]+)$/, 'keys.js', 'Keys'],
   [/^\/history\/([^/]+)(?:\/([^/]+))?$/, 'history.js', 'History'],
@@ -105,7 +106,7 @@ async function show() {
     const href = a.getAttribute('href');
     // The pages of a table belong to the list of tables, all documents to their list.
     if (href === location.pathname) a.setAttribute('aria-current', 'page');
-    else if (href === '/' && /^\/(t|d|keys|history)\//.test(location.pathname) || doc && href.startsWith('/docs/')) a.setAttribute('aria-current', 'true');
+    else if (href === '/' && /^\/(t|v|d|keys|history)\//.test(location.pathname) || doc && href.startsWith('/docs/')) a.setAttribute('aria-current', 'true');
     else a.removeAttribute('aria-current');
   }
   if (doc) {

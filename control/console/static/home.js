@@ -4,6 +4,7 @@ import { get, post, part } from './api.js';
 import { clientCode } from './clients.js';
 import { createBigtable, createDynamoDB, importFile } from './create.js';
 import { keysPath, rowsPath, streamsPath, tablePath } from './paths.js';
+import { viewsShown } from './views.js';
 
 function addresses(info, open) {
   const endpoint = (name, at) => at && h('span', { class: 'bar' }, h('b', {}, name), h('code', { class: 'data' }, at), copier('Copy', at, `Copy the address of ${name}`));
@@ -81,7 +82,7 @@ function looks(info, tables) {
 }
 
 async function draw(main, { info, again, go }) {
-  const [tables, now] = await Promise.all([get('tables?describe=true'), traffic(info)]);
+  const [tables, views, now] = await Promise.all([get('tables?describe=true'), get('views'), traffic(info)]);
   const own = tables.bigtable.filter((t) => t.own);
   const shownTables = tables.bigtable.filter((t) => !t.own);
   const empty = !shownTables.length && !tables.dynamodb.length;
@@ -90,7 +91,8 @@ async function draw(main, { info, again, go }) {
   if (empty) main.append(h('h2', {}, 'There are no tables yet'), beginnings(info, tables, go, again));
   main.append(addresses(info, empty));
   if (empty) return; // there is nothing to reset either
-  main.append(...[looks(info, shownTables) || []].flat(), h('h2', {}, 'Tables'), tableList(tables, shownTables, own, info, go), h('h2', {}, 'Danger zone'), h('div', { class: 'bar' }, button('Reset…', async () => {
+  main.append(...[looks(info, shownTables) || []].flat(), h('h2', {}, 'Tables'), tableList(tables, shownTables, own, info, go),
+    ...views.views.length ? [h('h2', {}, 'Views'), viewsShown(views, info, again)] : [], h('h2', {}, 'Danger zone'), h('div', { class: 'bar' }, button('Reset…', async () => {
     if (!await confirmed('Remove all tables of both endpoints, and all faults?', 'Remove everything')) return;
     await post('reset');
     notify('Everything was removed.');

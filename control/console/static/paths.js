@@ -17,6 +17,9 @@ export const itemRowPath = (t, info, row, table, key) => {
   return path + query({ of: table, item: JSON.stringify(key) }).replace('?', path.includes('?') ? '&' : '?');
 };
 
+/** viewPath returns the path of the page of a view. */
+export const viewPath = (v, info) => `/v/${part(v.instance)}/${part(v.view)}` + query({ project: elsewhere(v, info) });
+
 /** keysPath returns the path of its heat map. */
 export const keysPath = (t, info) => `/keys/${part(t.instance)}/${part(t.table)}` + query({ project: elsewhere(t, info) });
 

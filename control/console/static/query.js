@@ -120,8 +120,8 @@ export async function show(main, { info, params }) {
         h('table', {}, h('tbody', {}, r.cells.slice(0, 200).map((c) => h('tr', {}, h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80)), h('td', { class: 'soft mono' }, timeOf(c.timestamp)), h('td', {}, bytesShown(c.value))))))))];
     }), { class: 'primary' }), copier('Copy as Go', () => readCode({ table: native[at.value]?.table ?? '', prefix: prefix.value, start: start.value, end: end.value, match: match.value, filter: filter.value, most: most.value, reverse: reverse.checked }))));
 
-  const panels = { DynamoDB: dynamoTab, PartiQL: partiTab, SQL: sqlTab({ info, tables: tables.bigtable, run }), ReadRows: rowsTab };
-  main.append(h('h1', {}, 'Query'), ...tabbed('Language', panels, () => fill(result)), result);
+  const panels = { DynamoDB: dynamoTab, PartiQL: partiTab, SQL: sqlTab({ info, tables: tables.bigtable, run, asked: params }), ReadRows: rowsTab };
+  main.append(h('h1', {}, 'Query'), ...tabbed('Language', panels, () => fill(result), params.get('sql') ? 'SQL' : 'DynamoDB'), result);
   await begin();
   if (params.get('op')) {
     if (operations.includes(params.get('op'))) operation.value = params.get('op');

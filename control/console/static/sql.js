@@ -38,13 +38,13 @@ function answered({ columns, rows, more, request }, asJSON) {
   ];
 }
 
-/** sqlTab returns the tab; run(act) returns a function that shows the result of act, or its error. */
-export function sqlTab({ info, tables, run }) {
+/** sqlTab returns the tab; run(act) returns a function that shows the result of act, or its error. asked, the parameters of the page, may have the query and its instance. */
+export function sqlTab({ info, tables, run, asked }) {
   const own = tables.filter((t) => t.name.startsWith(`projects/${info.project}/`));
   const instances = [...new Set([info.instance, ...own.map((t) => t.instance)])];
-  const instance = h('select', { 'aria-label': 'Instance' }, instances.map((i) => h('option', { value: i }, plain(i))));
+  const instance = h('select', { 'aria-label': 'Instance' }, instances.map((i) => h('option', { value: i, selected: i === asked.get('instance') }, plain(i))));
   const first = own.find((t) => t.instance === info.instance && !t.own && !t.table.startsWith('_'))?.table ?? 'orders';
-  const text = h('textarea', { rows: 5, 'aria-label': 'The SQL query', value: `SELECT * FROM \`${first}\` LIMIT 25` });
+  const text = h('textarea', { rows: 5, 'aria-label': 'The SQL query', value: asked.get('sql') ?? `SELECT * FROM \`${first}\` LIMIT 25` });
   const field = codeField(text, 'sql');
   text.addEventListener('input', () => field.mark([]));
   const params = h('div', { class: 'bar' });

@@ -6,6 +6,7 @@ import { mappingShown } from './mapping.js';
 import { internal, inWords } from './rules.js';
 import { go } from './app.js';
 import { tabs } from './paths.js';
+import { viewsShown } from './views.js';
 
 const keyText = (schema) => schema.map((k) => `${k.AttributeName} (${k.KeyType === 'HASH' ? 'partition' : 'sort'})`).join(', ');
 
@@ -70,7 +71,7 @@ export async function show(main, { args: [instance, id], info, params, again }) 
     await post(at + '/families' + query({ project }), { modifications: [modification] });
     again();
   };
-  const [t, tables] = await Promise.all([get(at + query({ project })), get('tables')]);
+  const [t, tables, { views, lag }] = await Promise.all([get(at + query({ project })), get('tables'), get('views')]);
   const names = tables.bigtable.find((b) => b.name === t.name)?.dynamodb ?? [];
   main.append(h('h1', {}, plain(id), h('small', {}, `Bigtable table in ${plain(instance)}`)), tabs('Table', t, info, names),
     h('p', { class: 'soft' }, h('span', { class: 'mono data' }, plain(t.name)), `, about ${size(t.bytes)}`));
@@ -86,6 +87,8 @@ export async function show(main, { args: [instance, id], info, params, again }) 
     h('tr', {}, h('td', {}, plain(k.rule), h('small', {}, ' of ', plain(k.table))), h('td', { class: 'mono' }, k.segments.map((g, i) => [i > 0 && h('span', { class: 'soft' }, ' · '), h('span', { class: 'part', title: plain(segmentSaid(g)) }, plain(g.template))])),
       h('td', { class: 'soft' }, plain(k.segments.map(segmentSaid).join('; '))))))));
   if (t.keys?.length) main.append(mappingShown(id));
+  const reading = views.filter((v) => v.reads.includes(id) && v.name.split('/', 4).join() === t.name.split('/', 4).join());
+  if (reading.length) main.append(h('h2', {}, 'Views that read it'), viewsShown({ views: reading, lag }, info, again));
   main.append(h('h2', {}, 'DynamoDB tables with items in its rows'));
   if (!names.length) main.append(h('p', { class: 'soft' }, 'None: only Bigtable clients use the rows.'));
   for (const name of names) main.append(await dynamoTable(name).catch(errorBox));

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
@@ -26,8 +27,10 @@ type MaterializedViews interface {
 	Delete(tx *engine.CatalogTx, name string) error
 	// Reading returns the names of the views that read a table.
 	Reading(r Catalog, table string) ([]string, error)
-	// CatchUp makes a view reflect the changes of its table; it fills a new view.
-	CatchUp(ctx context.Context, name string) error
+	// Populate fills a new view, which cannot be read until then. Ready sets a later time until which
+	// it cannot be read.
+	Populate(ctx context.Context, name string) error
+	Ready(tx *engine.CatalogTx, name string, at time.Time) error
 	// Reset makes the views of an instance fill again.
 	Reset(ctx context.Context, instance string) error
 }
@@ -80,7 +83,7 @@ func (s instanceAdminService) CreateMaterializedView(ctx context.Context, req *b
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Views.CatchUp(ctx, v.GetName()); err != nil {
+	if err := s.Views.Populate(ctx, v.GetName()); err != nil {
 		if undo := s.change(context.WithoutCancel(ctx), func(tx *engine.CatalogTx) error { return s.deleteMaterializedView(tx, v.GetName()) }); undo != nil {
 			s.Logger.Warn("a materialized view that could not be filled is left", "view", v.GetName(), "error", undo)
 		}
@@ -88,6 +91,11 @@ func (s instanceAdminService) CreateMaterializedView(ctx context.Context, req *b
 	}
 	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		_, doneAt := s.span()
+		if s.Delay > 0 {
+			if err := s.Views.Ready(tx, v.GetName(), doneAt.AsTime()); err != nil {
+				return nil, err
+			}
+		}
 		return s.start(tx, req.GetParent(), &btapb.CreateMaterializedViewMetadata{OriginalRequest: req, StartTime: began, EndTime: doneAt}, v, doneAt.AsTime())
 	})
 }

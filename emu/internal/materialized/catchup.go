@@ -50,7 +50,7 @@ func (v *Views) catchUp(ctx context.Context, name string, lag time.Duration) err
 		return nil
 	}
 	if x.state.restores != restores {
-		x.state = state{restores: restores}
+		x.state, x.totals = state{restores: restores}, nil
 	}
 	x.state.whole = false
 	if err := v.o.DB.JournalSettled(ctx, number); err != nil {
@@ -66,7 +66,7 @@ func (v *Views) catchUp(ctx context.Context, name string, lag time.Duration) err
 		}
 	}
 	if err != nil {
-		x.state.trusted = false
+		x.state.trusted, x.totals = false, nil
 		if errors.Is(err, engine.ErrTableNotFound) {
 			return refusal.NoMaterializedView(name)
 		}
@@ -116,8 +116,7 @@ func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Dura
 		return false, err
 	}
 	defer r.Close()
-	// While a clock stands still, the commit times of records increase by a microsecond each.
-	until := v.o.Now().Add(-lag + stopped).UnixMicro()
+	until := v.until(lag)
 	rows := map[string]bool{}
 	done := at.number
 	flush := func() error {
@@ -148,6 +147,57 @@ func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Dura
 		}
 	}
 	return whole, errors.Join(r.Err(), flush())
+}
+
+// until returns the commit time of the last record that a lag makes visible. While a clock stands
+// still, the commit times of records increase by a microsecond each.
+func (v *Views) until(lag time.Duration) int64 { return v.o.Now().Add(-lag + stopped).UnixMicro() }
+
+// State describes how far the rows of a view follow its table.
+type State struct {
+	Filling bool   // the rows are not complete: they are made from the rows of the table
+	Next    []byte // with Filling: the next row of the table
+	// Hidden is the time of the oldest change that reads of the view do not show yet. It is zero if
+	// they show all changes.
+	Hidden time.Time
+	// Refill: some changes are no longer recorded, so that the view will be filled again.
+	Refill bool
+}
+
+// State returns the state of a view, which it does not change.
+func (v *Views) State(ctx context.Context, name string) (State, error) {
+	x, d, err := v.find(name)
+	if err != nil {
+		return State{}, refusal.Of(err)
+	}
+	at, err := v.position(ctx, x)
+	if err != nil || !at.whole || v.populating(x) {
+		return State{Filling: err == nil, Next: at.next}, refusal.Of(err)
+	}
+	if v.o.Lag == 0 {
+		return State{}, nil
+	}
+	err = v.checkPosition(x.source(d), at.number)
+	after := at.number
+	if err == nil && v.o.Lag != Manual { // reads apply the records before
+		var first uint64
+		first, err = v.o.DB.JournalAt(x.source(d), engine.JournalViews, v.until(v.o.Lag)+1)
+		after = max(after, first)
+	}
+	if err == nil {
+		var r *engine.JournalReader
+		if r, err = v.o.DB.ReadJournal(x.source(d), engine.JournalOptions{Reason: engine.JournalViews, After: after}); err == nil {
+			defer r.Close()
+			if r.Next() {
+				return State{Hidden: time.UnixMicro(r.Record().Micros)}, nil
+			}
+			err = r.Err()
+		}
+	}
+	if needsFill(err) {
+		return State{Refill: true}, nil
+	}
+	return State{}, refusal.Of(err)
 }
 
 // applyRows computes the outputs of the changed source rows with the given keys again, from their
@@ -188,7 +238,7 @@ func (v *Views) applyRows(ctx context.Context, x *view, d *Definition, t *engine
 // fill makes the rows of a view from all rows of its table. Chunks keep the memory small, and no lock of the
 // table is held. If ctx ends, the next fill continues behind the last chunk.
 func (v *Views) fill(ctx context.Context, x *view, d *Definition) error {
-	x.state.trusted = false
+	x.state.trusted, x.totals = false, nil
 	source := x.source(d)
 	at, err := v.position(ctx, x)
 	if err != nil {

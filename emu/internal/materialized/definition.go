@@ -34,6 +34,10 @@ type Definition struct {
 
 	group *plan.Query  // computes rows of the view from outputs; nil without GROUP BY
 	parts []value.Type // types of the values of an output
+	// by is the number of values of an output by which the query groups, the first ones.
+	by    int
+	terms []term      // nil if one of the aggregates is not a term
+	above *plan.Query // computes rows of the view from the results of terms
 }
 
 // outColumn is a column of the view.
@@ -146,10 +150,10 @@ func (d *Definition) keyed(q *plan.Query, s *shape) error {
 			continue
 		}
 		t := q.Columns[n].Type
-		switch t.Kind() { //nolint:exhaustive // the others have no known encoding
+		switch t.Kind() { //nolint:exhaustive // google.bigtable.v2.Type has no ordered encoding of the others
 		case value.KindBytes, value.KindString, value.KindInt64, value.KindTimestamp:
 		default:
-			return refusal.NotBuilt("A key of type " + t.String() + " in a materialized view")
+			return refusal.InvalidView(clause + " columns of type " + t.String() + " are not supported in materialized views: " + q.Columns[n].Name)
 		}
 		fields = append(fields, rowkey.Field{Name: q.Columns[n].Name, Type: t})
 		if s.sort != nil {
@@ -236,7 +240,7 @@ func cellName(column string) (family, qualifier string) {
 	return defaultFamily, column
 }
 
-// split makes the plans d.row and d.group from the plan of the query, which it changes.
+// split makes the plans of d from the plan of the query.
 func (d *Definition) split(q *plan.Query, s *shape) {
 	if s.sort != nil {
 		d.row = &plan.Query{Columns: q.Columns, Root: replaced(q.Root, s.sort, s.sort.Input)}
@@ -262,4 +266,8 @@ func (d *Definition) split(q *plan.Query, s *shape) {
 	}
 	d.row = &plan.Query{Root: row}
 	d.group = &plan.Query{Columns: q.Columns, Root: replaced(q.Root, g, inner)}
+	if d.by = len(g.Keys); d.by == len(d.keys) { // otherwise a row of the view has several groups
+		d.terms = termsOf(inner.Aggregates, d.by)
+	}
+	d.above = &plan.Query{Columns: q.Columns, Root: replaced(q.Root, g, plan.Given{})}
 }

@@ -19,8 +19,12 @@ import (
 )
 
 const (
-	// maxOutputBytes is the size of the outputs of a source row beyond which the row is left out.
-	maxOutputBytes = 1 << 20
+	// A source row is left out if more than maxRowBytes are selected from it, or its outputs have more
+	// than maxRowBytes, or more than maxGrowth times the selected bytes. How the service counts the
+	// bytes of small rows is not known, so that the last rule ignores outputs of up to smallOutput bytes.
+	maxRowBytes = 1 << 20
+	maxGrowth   = 10
+	smallOutput = 1 << 10
 	// rowMemory bounds the memory of one evaluation.
 	rowMemory = 64 << 20
 )
@@ -34,11 +38,8 @@ type entry struct {
 
 // size estimates the memory of an entry, in bytes.
 func (e *entry) size() int {
-	return len(e.key) + len(e.parts) + cellsSize(e.cells)
-}
-
-func cellsSize(cells []engine.Mutation) (n int) {
-	for _, m := range cells {
+	n := len(e.key) + len(e.parts)
+	for _, m := range e.cells {
 		n += len(m.Family) + len(m.Qualifier) + len(m.Value) + 64
 	}
 	return n
@@ -96,9 +97,20 @@ func (t rowTable) Scan(context.Context, string, filter.RowSet, bool) (execution.
 func (d *Definition) entries(ctx context.Context, src execution.Source) ([]entry, error) {
 	var out []entry
 	at := map[string]int{} // index in out by key
-	size := 0
+	selected, size := 0, 0
 	keys := make([]value.Value, len(d.keys))
-	ok, err := run(ctx, d.row, execution.Options{Tables: rowTable{src}}, func(row []value.Value) error {
+	ok, err := run(ctx, d.row, execution.Options{Tables: rowTable{src}, Selected: &selected}, func(row []value.Value) error {
+		for _, v := range row {
+			size += dataSize(v)
+		}
+		switch {
+		case selected > maxRowBytes:
+			return value.Exhausted("a view selects %d bytes of a row, more than %d", selected, maxRowBytes)
+		case size > maxRowBytes:
+			return value.Exhausted("a view outputs more than %d bytes for a row", maxRowBytes)
+		case size > smallOutput && size > maxGrowth*selected:
+			return value.Exhausted("a view outputs more than %d times the %d bytes that it selects of a row", maxGrowth, selected)
+		}
 		for i, n := range d.keys {
 			keys[i] = row[n]
 		}
@@ -111,10 +123,8 @@ func (d *Definition) entries(ctx context.Context, src execution.Source) ([]entry
 			n = len(out)
 			at[string(key)] = n
 			out = append(out, entry{key: key})
-			size += len(key)
 		}
 		e := &out[n]
-		cells, parts := len(e.cells), len(e.parts)
 		if d.group != nil {
 			var err error
 			if e.parts, err = appendParts(e.parts, row, d.parts); err != nil {
@@ -122,9 +132,6 @@ func (d *Definition) entries(ctx context.Context, src execution.Source) ([]entry
 			}
 		} else {
 			e.cells = d.appendCells(e.cells, row)
-		}
-		if size += cellsSize(e.cells[cells:]) + len(e.parts) - parts; size > maxOutputBytes {
-			return value.Exhausted("a row of a view selects more than %d bytes", maxOutputBytes)
 		}
 		return nil
 	})
@@ -138,6 +145,23 @@ func (d *Definition) entries(ctx context.Context, src execution.Source) ([]entry
 		}
 	}
 	return kept, nil
+}
+
+// dataSize returns the number of bytes in a value: those of texts, and eight for a number.
+func dataSize(v value.Value) int {
+	switch v.Kind() { //nolint:exhaustive // the others are numbers
+	case value.KindNone:
+		return 0
+	case value.KindBytes, value.KindString:
+		return len(v.Str())
+	case value.KindMap, value.KindArray, value.KindStruct:
+		n := 0
+		for _, e := range v.Elems() {
+			n += dataSize(e)
+		}
+		return n
+	}
+	return 8
 }
 
 // appendCells adds the cells of a row that the query returned. It adds none if the row has no valid

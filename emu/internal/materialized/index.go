@@ -131,7 +131,7 @@ func (b *batch) note(ctx context.Context) error {
 		}
 		all := slices.Clone(r.old)
 		for _, e := range r.entries {
-			if !slices.ContainsFunc(r.old, func(k []byte) bool { return bytes.Equal(k, e.key) }) {
+			if !r.had(e.key) {
 				all = append(all, e.key)
 			}
 		}
@@ -140,6 +140,11 @@ func (b *batch) note(ctx context.Context) error {
 		}
 		return tx.Mutate([]engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: joinKeys(all)}})
 	})...)
+}
+
+// had reports whether a source row was in a row of the view.
+func (r *sourceRow) had(key []byte) bool {
+	return slices.ContainsFunc(r.old, func(k []byte) bool { return bytes.Equal(k, key) })
 }
 
 // left reports whether a source row is no longer in a row of the view.
@@ -185,29 +190,37 @@ func splitKeys(from []byte) [][]byte {
 	return keys
 }
 
-// replace writes the rows of a view without GROUP BY: each belongs to one source row.
+// replace writes the rows of a view without GROUP BY: each belongs to one source row. A row that is not noted
+// has no cells yet.
 func (b *batch) replace(ctx context.Context) error {
 	var keys [][]byte
-	var cells [][]engine.Mutation
+	var muts [][]engine.Mutation
 	for i := range b.rows {
 		r := &b.rows[i]
 		for _, key := range r.old {
 			if r.left(key) {
-				keys, cells = append(keys, key), append(cells, nil)
+				keys, muts = append(keys, key), append(muts, replacing(nil))
 			}
 		}
 		for _, e := range r.entries {
-			keys, cells = append(keys, e.key), append(cells, e.cells)
+			m := e.cells
+			if r.had(e.key) {
+				m = replacing(m)
+			}
+			keys, muts = append(keys, e.key), append(muts, m)
 		}
 	}
-	return b.v.write(ctx, b.x, keys, cells)
+	return b.v.write(ctx, b.x, keys, muts)
 }
 
-// write replaces rows of a view. A row without cells is deleted.
-func (v *Views) write(ctx context.Context, x *view, keys [][]byte, cells [][]engine.Mutation) error {
-	return errors.Join(v.o.DB.UpdateRows(ctx, rowsOf(x.name), keys, func(i int, tx *engine.RowTx) error {
-		return tx.Mutate(append([]engine.Mutation{{Kind: engine.DeleteFromRow}}, cells[i]...))
-	})...)
+// replacing returns the mutations that replace a row by the given cells. Without cells they delete it.
+func replacing(cells []engine.Mutation) []engine.Mutation {
+	return append([]engine.Mutation{{Kind: engine.DeleteFromRow}}, cells...)
+}
+
+// write changes rows of a view.
+func (v *Views) write(ctx context.Context, x *view, keys [][]byte, muts [][]engine.Mutation) error {
+	return errors.Join(v.o.DB.UpdateRows(ctx, rowsOf(x.name), keys, func(i int, tx *engine.RowTx) error { return tx.Mutate(muts[i]) })...)
 }
 
 // contribute writes the contributions of the source rows, and then the rows of the view that they are part of.
@@ -227,8 +240,16 @@ func (b *batch) contribute(ctx context.Context) error {
 	changed := map[string]bool{} // rows of the view
 	err := errors.Join(b.v.o.DB.UpdateRows(ctx, indexOf(b.x.name), keys, func(i int, tx *engine.RowTx) error {
 		scan := tx.Scan()
-		same := scan.NextCell() && parts[i] != nil && bytes.Equal(scan.Cell().Value, parts[i])
-		if err := scan.Close(); err != nil {
+		var before []byte
+		if scan.NextCell() {
+			before = scan.Cell().Value
+		}
+		same := parts[i] != nil && bytes.Equal(before, parts[i])
+		var err error
+		if !same {
+			err = b.x.changeTotal(b.d, viewKeys[i], before, parts[i])
+		}
+		if err := errors.Join(err, scan.Close()); err != nil {
 			return err
 		}
 		if same && b.x.state.trusted {
@@ -243,12 +264,36 @@ func (b *batch) contribute(ctx context.Context) error {
 	if err != nil || b.filling {
 		return err
 	}
+	keys = nil
+	var muts [][]engine.Mutation
 	for key := range changed {
-		if err := b.v.regroup(ctx, b.x, b.d, prefixSpan(contributionKey([]byte(key), nil)), []byte(key)); err != nil {
+		if t := b.x.totals[key]; t != nil {
+			cells, err := b.x.rowOf(ctx, b.d, key, t)
+			if err != nil {
+				return err
+			}
+			keys, muts = append(keys, []byte(key)), append(muts, replacing(cells))
+		} else if err := b.v.regroup(ctx, b.x, b.d, prefixSpan(contributionKey([]byte(key), nil)), []byte(key)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return b.v.write(ctx, b.x, keys, muts)
+}
+
+// rowOf returns the cells of a row of the view with a known total; none if the row must be deleted.
+func (x *view) rowOf(ctx context.Context, d *Definition, key string, t *total) (cells []engine.Mutation, err error) {
+	if t.outputs == 0 {
+		delete(x.totals, key)
+		return nil, nil
+	}
+	ok, err := run(ctx, d.above, execution.Options{Given: &given{t.row(d.terms)}}, func(out []value.Value) error {
+		cells = d.appendCells(cells, out)
+		return nil
+	})
+	if !ok {
+		cells = nil
+	}
+	return cells, err
 }
 
 // regroup computes the rows of the view from the contributions in a span. gone is empty, or has
@@ -260,6 +305,9 @@ func (v *Views) regroup(ctx context.Context, x *view, d *Definition, span engine
 	}
 	defer func() { _ = scan.Close() }()
 	keys, cells := gone, make([][]engine.Mutation, len(gone))
+	for i := range gone {
+		cells[i] = replacing(nil)
+	}
 	in := &contributed{scan: scan, d: d}
 	for in.next() {
 		key := bytes.Clone(in.key)
@@ -278,10 +326,11 @@ func (v *Views) regroup(ctx context.Context, x *view, d *Definition, span engine
 			row = nil
 		}
 		if len(gone) > 0 {
-			cells[0] = row
+			cells[0] = replacing(row)
+			x.keepTotal(key, in.total)
 			continue
 		}
-		if keys, cells = append(keys, key), append(cells, row); len(keys) == batchRows {
+		if keys, cells = append(keys, key), append(cells, replacing(row)); len(keys) == batchRows {
 			if err := v.write(ctx, x, keys, cells); err != nil {
 				return err
 			}
@@ -301,6 +350,8 @@ type contributed struct {
 	ahead bool   // the scan is on the first contribution of the next row of the view
 	end   bool
 	err   error
+	total *total // of the outputs that were returned; nil if it is not known
+	lost  bool   // the total cannot follow
 }
 
 // next moves to the next row of the view.
@@ -318,7 +369,7 @@ func (c *contributed) next() bool {
 		c.err = errDamaged
 		return false
 	}
-	c.key = key
+	c.key, c.total, c.lost = key, nil, c.d.terms == nil
 	c.err = c.read()
 	return c.err == nil
 }
@@ -359,6 +410,14 @@ func (c *contributed) Next() ([]value.Value, error) {
 	}
 	row, rest, err := nextPart(c.rest, c.d.parts)
 	c.rest = rest
+	if err == nil && !c.lost {
+		if c.total == nil {
+			c.total = newTotal(c.d.terms, row[:c.d.by:c.d.by])
+		}
+		if !c.total.change(c.d.terms, row, true) {
+			c.total, c.lost = nil, true
+		}
+	}
 	return row, err
 }
 

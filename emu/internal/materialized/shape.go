@@ -189,17 +189,19 @@ func sourceOf(op plan.Operator, n int) *plan.ScanColumn {
 	return nil
 }
 
-// replaced replaces the operator old, which is root or below it under projections and filters, by
-// with. It returns the new root.
+// replaced returns a plan that has the operator `with` in place of old, which is root or below it under
+// projections and filters. It does not change root.
 func replaced(root, old, with plan.Operator) plan.Operator {
 	if root == old {
 		return with
 	}
 	switch op := root.(type) {
 	case *plan.Project:
-		op.Input = replaced(op.Input, old, with)
+		with = replaced(op.Input, old, with)
+		return &plan.Project{Input: with, Exprs: op.Exprs}
 	case *plan.Filter:
-		op.Input = replaced(op.Input, old, with)
+		with = replaced(op.Input, old, with)
+		return &plan.Filter{Input: with, Cond: op.Cond}
 	}
 	return root
 }

@@ -52,8 +52,12 @@ type Views struct {
 // New returns the views of a store.
 func New(o Options) *Views { return &Views{o: o, open: map[string]*view{}} }
 
-// kindStored is the kind of the resource with a stored definition.
-const kindStored = "materializedViewSource/"
+const (
+	// kindStored is the kind of the resource with a stored definition.
+	kindStored = "materializedViewSource/"
+	// kindReady is the kind of the resource with the time of Ready, as text.
+	kindReady = "materializedViewReady/"
+)
 
 // stored is the stored form of a definition, in JSON: the query, and the schema of its source
 // table when the view was created.
@@ -201,6 +205,9 @@ func (v *Views) Delete(tx *engine.CatalogTx, name string) error {
 			err = nil
 		}
 	}
+	if e := tx.DeleteResource(kindReady + name); !errors.Is(e, engine.ErrResourceNotFound) {
+		err = errors.Join(err, e)
+	}
 	return errors.Join(err, tx.DeleteTable(rowsOf(name)), tx.DeleteTable(indexOf(name)), tx.DeleteResource(kindStored+name))
 }
 
@@ -249,9 +256,12 @@ type view struct {
 	def     *Definition
 	caught  time.Time // when it last caught up
 	number  uint64    // of the journal at that time
+	filling bool      // Populate runs
+	ready   time.Time // see Ready
 
 	// Guarded by lock.
-	state state
+	state  state
+	totals map[string]*total // by row of the view
 }
 
 // find returns a view with its current definition.
@@ -280,8 +290,44 @@ func (v *Views) find(name string) (*view, *Definition, error) {
 		x = &view{name: name, lock: make(chan struct{}, 1), id: rows.ID, raw: raw, def: d}
 		v.open[name] = x
 	}
+	at, err := v.o.DB.Resource(kindReady + name)
+	if err == nil {
+		err = x.ready.UnmarshalText(at)
+	}
+	if err != nil && !errors.Is(err, engine.ErrResourceNotFound) {
+		return nil, nil, err
+	}
 	x.version = version
 	return x, x.def, nil
+}
+
+// Ready sets the time until which a new view counts as being populated.
+func (v *Views) Ready(tx *engine.CatalogTx, name string, at time.Time) error {
+	text, err := at.MarshalText()
+	return errors.Join(err, tx.PutResource(kindReady+name, text))
+}
+
+// Populate fills a new view. Until it ends, reads of the view are rejected.
+func (v *Views) Populate(ctx context.Context, name string) error {
+	x, _, err := v.find(name)
+	if err != nil {
+		return refusal.Of(err)
+	}
+	set := func(filling bool) {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		x.filling = filling
+	}
+	set(true)
+	defer set(false)
+	return v.CatchUp(ctx, name)
+}
+
+// populating reports whether a view is being populated for the first time.
+func (v *Views) populating(x *view) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return x.filling || v.o.Now().Before(x.ready)
 }
 
 // Table returns the columns of a view, as queries see them.
@@ -295,10 +341,20 @@ func (v *Views) Table(name string) (*analysis.Table, error) {
 	return t, nil
 }
 
-// Rows returns the table with the rows of a view, after CatchUp.
-func (v *Views) Rows(ctx context.Context, name string) (*engine.Table, error) {
-	if err := v.CatchUp(ctx, name); err != nil {
-		return nil, err
+// Rows returns the table with the rows of a view, after CatchUp. A view that is being populated is
+// rejected or, with incomplete, has the rows so far.
+func (v *Views) Rows(ctx context.Context, name string, incomplete bool) (*engine.Table, error) {
+	x, _, err := v.find(name)
+	if err != nil {
+		return nil, refusal.Of(err)
+	}
+	switch populating := v.populating(x); {
+	case populating && !incomplete:
+		return nil, refusal.UnpopulatedView(name)
+	case !populating:
+		if err := v.CatchUp(ctx, name); err != nil {
+			return nil, err
+		}
 	}
 	t, err := v.o.DB.Table(rowsOf(name))
 	if errors.Is(err, engine.ErrTableNotFound) {

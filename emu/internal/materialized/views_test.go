@@ -108,6 +108,41 @@ func TestFill_Continues(t *testing.T) {
 	}
 }
 
+// watched is a context that calls a function whenever its error is asked for.
+type watched struct {
+	context.Context
+	asked func()
+}
+
+func (c watched) Err() error {
+	c.asked()
+	return nil
+}
+
+// While a new view is populated, it can be read only as incomplete.
+func TestPopulate(t *testing.T) {
+	t.Parallel()
+	const rows = 1000
+	v, db := newViews(t, rows, "SELECT f['q'] AS q, _key AS k FROM t ORDER BY q, k")
+	least, most, other := rows, 0, 0
+	err := v.Populate(watched{t.Context(), func() {
+		if _, err := v.Rows(t.Context(), testView, false); status.Code(err) != codes.FailedPrecondition {
+			other++
+		}
+		if _, err := v.Rows(t.Context(), testView, true); err != nil {
+			t.Error(err)
+		}
+		n := count(t, db, rowsOf(testView))
+		least, most = min(least, n), max(most, n)
+	}}, testView)
+	if err != nil || least != 0 || most != rows || other > 0 {
+		t.Errorf("%v; a read sees %d to %d rows, and %d are not rejected", err, least, most, other)
+	}
+	if _, err := v.Rows(t.Context(), testView, false); err != nil {
+		t.Error(err)
+	}
+}
+
 // dump returns all cells of a table.
 func dump(t *testing.T, db *engine.DB, table string) string {
 	t.Helper()
@@ -134,6 +169,7 @@ func TestCatchUp_Crashes(t *testing.T) {
 	for _, query := range []string{
 		"SELECT f['q'] AS q, _key AS k FROM t WHERE f['q'] != 'x' ORDER BY q, k",
 		"SELECT f['q'] AS q, COUNT(*) AS n, MAX(f['p']) AS p FROM t GROUP BY q",
+		"SELECT f['q'] AS q, COUNT(*) AS n, SUM(LENGTH(f['p'])) AS p FROM t GROUP BY q",
 	} {
 		disk := faultdisk.NewCrashing(1)
 		open := func(fs vfs.FS) (*Views, *engine.DB) {

@@ -368,6 +368,12 @@ func OfQuery(err error) error {
 // NoMaterializedView returns the status for a materialized view that does not exist. Seen: better-bttest.
 func NoMaterializedView(name string) error { return New(codes.NotFound, "Failed to read: %s", name) }
 
+// UnpopulatedView returns the status for a read of a materialized view that is being populated for the first
+// time. The service rejects it too; the code and the text are ours.
+func UnpopulatedView(name string) error {
+	return New(codes.FailedPrecondition, "Materialized View %s is being populated. Until then only SQL queries with the hint @{allow_incomplete_view=true} can read it.", name)
+}
+
 // ImmutableView returns the status for a change of the query of a materialized view. Seen: better-bttest.
 func ImmutableView() error {
 	return New(codes.InvalidArgument, "Immutable fields 'query,name' cannot be updated.")

@@ -37,6 +37,8 @@ type Options struct {
 	Fixture string
 	// Closed leaves the DynamoDB endpoint closed.
 	Closed bool
+	// ViewLag is the lag of materialized views; see emu.Options.
+	ViewLag time.Duration
 	// Control configures the API. Start sets Lab, Endpoint, Requests, Token and Version.
 	Control control.Options
 }
@@ -76,7 +78,7 @@ func Start(t *testing.T, o Options) *Server {
 	seen := control.NewRequests()
 	s.Lab = lab.New(lab.Options{
 		Clock: o.Clock, Logger: o.Logger, Project: o.Project, Instance: o.Instance,
-		Bigtable: emu.Options{Observe: seen.Observe, CountLoad: true},
+		Bigtable: emu.Options{Observe: seen.Observe, CountLoad: true, ViewLag: o.ViewLag},
 	})
 	s.DynamoDB = dynamodb.New(s.Lab, facade.Options{NoAuth: true, Observe: seen.ObserveDynamoDB, Mappings: mappings})
 	if err := s.Lab.Open(); err != nil {

@@ -5,6 +5,7 @@ package analysis
 
 import (
 	"errors"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 
@@ -63,7 +64,14 @@ type Options struct {
 // Analyze parses a query and makes its plan, which [Optimize] improves. Errors are of type *[value.Error].
 func Analyze(text string, o Options) (*plan.Query, error) {
 	a := &analyzer{text: text, o: o, shared: &shared{}}
-	r, err := a.statement()
+	stmt, err := a.parse()
+	if err == nil {
+		err = a.hints(stmt.Hints)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.query(stmt.Query, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -75,13 +83,30 @@ func Analyze(text string, o Options) (*plan.Query, error) {
 	return &a.out, nil
 }
 
-// statement parses and analyzes the text.
-func (a *analyzer) statement() (relation, error) {
+func (a *analyzer) parse() (*syntax.Statement, error) {
 	stmt, err := syntax.Parse(a.text)
 	if err != nil {
-		return relation{}, &value.Error{Code: codes.InvalidArgument, Text: err.Error()}
+		return nil, &value.Error{Code: codes.InvalidArgument, Text: err.Error()}
 	}
-	return a.query(stmt.Query, nil)
+	return stmt, nil
+}
+
+// incompleteViews is the name of the hint that plan.Query.IncompleteViews describes.
+const incompleteViews = "allow_incomplete_view"
+
+// hints reads the hints of the query. Unknown ones have no effect.
+func (a *analyzer) hints(hints []syntax.Hint) error {
+	for _, h := range hints {
+		if !strings.EqualFold(h.Name, incompleteViews) {
+			continue
+		}
+		v, ok := h.Value.(*syntax.Literal)
+		if !ok || v.Kind != syntax.Bool {
+			return a.fail(h.At, "The hint %s must be TRUE or FALSE", incompleteViews)
+		}
+		a.out.IncompleteViews = v.Text == "TRUE"
+	}
+	return nil
 }
 
 // view analyzes the query of a view, which sees no parameters, and records in the plan that it
@@ -89,7 +114,11 @@ func (a *analyzer) statement() (relation, error) {
 func (a *analyzer) view(id, query string) (relation, error) {
 	a.out.Views = append(a.out.Views, plan.ViewUse{View: id, Query: query})
 	inner := &analyzer{text: query, o: Options{Catalog: a.o.Catalog}, shared: a.shared}
-	return inner.statement()
+	stmt, err := inner.parse()
+	if err != nil {
+		return relation{}, err
+	}
+	return inner.query(stmt.Query, nil)
 }
 
 // typeOrInt returns t or, if t is the unknown type of an untyped NULL, INT64, as GoogleSQL does.

@@ -34,6 +34,9 @@ type Options struct {
 	Given Rows
 	// Memory is the limit of the memory of operators that hold rows, in bytes.
 	Memory int64
+	// Selected, if it is not nil, receives the size of the current row of a scan: its key, and the
+	// qualifiers and values of the cells that the query reads.
+	Selected *int
 }
 
 // Rows iterates over the rows of an operator.

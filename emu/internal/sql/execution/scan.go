@@ -25,6 +25,7 @@ type scanned struct {
 	schema   *rowkey.Schema // nil if no field of the row key is used
 	field    int            // slot of its first field
 	cells    []byte         // the qualifiers and values of the current row
+	selected *int           // Options.Selected
 }
 
 // family is a family that a scan reads.
@@ -49,7 +50,7 @@ type times struct {
 
 // openScan opens a scan of the rows that can satisfy the bounds.
 func (r *run) openScan(op *plan.Scan) (Rows, error) {
-	s := &scanned{row: make([]value.Value, len(op.Columns)), history: op.Time.WithHistory}
+	s := &scanned{row: make([]value.Value, len(op.Columns)), history: op.Time.WithHistory, selected: r.Selected}
 	var err error
 	if s.times, err = r.times(op.Time); err != nil {
 		return nil, err
@@ -154,6 +155,9 @@ func (s *scanned) Next() ([]value.Value, error) {
 		}
 		return nil, io.EOF
 	}
+	if s.selected != nil {
+		*s.selected = len(s.src.Row())
+	}
 	for _, n := range s.key {
 		s.row[n] = value.Bytes(s.src.Row())
 	}
@@ -252,6 +256,9 @@ func (s *scanned) readCell(f *family, c *filter.Cell) error {
 	case c.TimestampMicros < s.times.from:
 		s.src.SkipColumn()
 		return nil
+	}
+	if s.selected != nil {
+		*s.selected += len(c.Qualifier) + len(c.Value)
 	}
 	v, err := s.value(f, c.Value)
 	if err != nil {

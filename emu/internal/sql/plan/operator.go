@@ -17,6 +17,8 @@ type Query struct {
 	Views []ViewUse
 	// Bundles has the schema bundles that the query names. The plan expires once one changes.
 	Bundles []BundleUse
+	// IncompleteViews is set if the query may read a materialized view that is being populated.
+	IncompleteViews bool
 }
 
 // BundleUse is a schema bundle of a table with its version.
