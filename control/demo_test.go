@@ -87,8 +87,9 @@ func TestDemo(t *testing.T) {
 		for _, d := range got.Described {
 			sum += d.Items
 		}
-		if len(got.DynamoDB) != loaded.Tables || sum != loaded.Items {
-			t.Errorf("%d tables with %d items are there, want %+v", len(got.DynamoDB), sum, loaded)
+		const deleted = 1 // by the access patterns that the demo plays
+		if len(got.DynamoDB) != loaded.Tables || sum != loaded.Items-deleted {
+			t.Errorf("%d tables with %d items are there, want %+v less %d", len(got.DynamoDB), sum, loaded, deleted)
 		}
 		var page struct {
 			Rows []struct{ Parts []json.RawMessage }

@@ -130,7 +130,7 @@ func TestFollow_Refused(t *testing.T) {
 		}, true, []string{"its mapping in table _migration_schema is another one than at the first run, and rows of both would mix: restore it there, or load an export into another instance"}},
 		"a time of the load beside that of the export": {true, func(_ *testing.T, l *live, o *migrate.FollowOptions) {
 			o.Since = l.now()
-		}, true, []string{"the loaded exports end at ", "leave out the time of the load (--since)"}},
+		}, true, []string{"the loaded exports end at ", "so leave out --since"}},
 		"another operator": {false, func(t *testing.T, l *live, o *migrate.FollowOptions) {
 			t.Helper()
 			sleep, _ := l.follow(t, "ana@host 4711")

@@ -16,6 +16,7 @@
 //     new tables and imports.
 //   - table.js: families, splits, and the mapping in mapping.js. rules.js puts rules of garbage
 //     collection into words.
+//   - view.js: the rows of a materialized view. views.js has the lists of views on Home and Table.
 //   - rows.js: rows with their cells and items. parts.js splits row keys.
 //   - item.js: items. form.js has the form of an item, grid.js the table with columns to resize,
 //     items.js the values.
