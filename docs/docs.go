@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -18,7 +19,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-//go:embed *.md notes/*.md tasks/*.md
+//go:embed *.md arrive/*.md notes/*.md tasks/*.md
 var files embed.FS
 
 // Names returns the names of all documents, such as serve and tasks/go.
@@ -54,6 +55,15 @@ func Title(name string) string {
 // style attribute, which the console's policy forbids.
 var markdown = goldmark.New(goldmark.WithParserOptions(parser.WithAutoHeadingID()), goldmark.WithRendererOptions(html.WithUnsafe()),
 	goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignNone))))
+
+// Page returns the title and the HTML of a document of Names, whose links lead to /docs/NAME; ok is
+// false for any other name.
+func Page(name string) (title string, content []byte, ok bool) {
+	if !slices.Contains(Names(), name) {
+		return "", nil, false
+	}
+	return Title(name), HTML(name, "/docs"), true
+}
 
 // HTML returns the content of a document of Names, whose links lead to PREFIX/NAME. Pictures and
 // links to files outside the folder are left out, since the program does not contain them.

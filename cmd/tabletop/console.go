@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/tabletop-emu/tabletop/control"
+	"github.com/tabletop-emu/tabletop/docs"
 )
 
 // consoleFlags are the flags of the control API.
@@ -63,7 +64,7 @@ func (s *serving) openConsole(ctx context.Context, observed *control.Requests, w
 	if !c.on() {
 		return nil
 	}
-	o := control.Options{Lab: s.lab, Endpoint: s.endpoint, Requests: observed, AllowHosts: s.command.Web.AllowHost, Version: version(), Token: s.token, Fixtures: with.fixtures}
+	o := control.Options{Lab: s.lab, Endpoint: s.endpoint, Requests: observed, AllowHosts: s.command.Web.AllowHost, Version: version(), Token: s.token, Fixtures: with.fixtures, Document: docs.Page}
 	if s.bigtableAddr != nil {
 		o.Bigtable = clientAddr(s.bigtableAddr)
 	}

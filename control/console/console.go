@@ -6,10 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"slices"
 	"strings"
 
-	"github.com/tabletop-emu/tabletop/docs"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
@@ -53,16 +51,25 @@ func write(w http.ResponseWriter, code int, page string) {
 	_, _ = io.WriteString(w, page) // the client may have left
 }
 
-// document serves the page with a document in it, around which the script builds the frame.
-func document(w http.ResponseWriter, r *http.Request) {
-	name := r.PathValue("name")
-	if !slices.Contains(docs.Names(), name) {
+// Document returns the title and the HTML of a document, whose links lead to /docs/NAME; ok is false
+// for an unknown name.
+type Document func(name string) (title string, content []byte, ok bool)
+
+// serve serves the page with a document in it, around which the script builds the frame.
+func (d Document) serve(w http.ResponseWriter, r *http.Request) {
+	title, content, ok := d(r.PathValue("name"))
+	if !ok {
 		Missing(w)
 		return
 	}
-	title := "<title>" + html.EscapeString(docs.Title(name)) + " · "
-	body := `<body><main id="main" class="doc" tabindex="-1">` + string(docs.HTML(name, "/docs")) + "</main>"
-	write(w, http.StatusOK, strings.NewReplacer("<title>", title, "<body>", body).Replace(page()))
+	head := "<title>" + html.EscapeString(title) + " · "
+	body := `<body><main id="main" class="doc" tabindex="-1">` + string(content) + "</main>"
+	write(w, http.StatusOK, strings.NewReplacer("<title>", head, "<body>", body).Replace(page()))
+}
+
+// elsewhere is the only document of a server without documents.
+func elsewhere(string) (title string, content []byte, ok bool) {
+	return "Documents", []byte("<h1>Documents</h1><p>They are part of the program: <code>tabletop help</code> lists them.</p>"), true
 }
 
 // schema serves the schema of mappings, for the completions of the editor.
@@ -71,11 +78,15 @@ func schema(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, mapping.JSONSchema()) // the client may have left
 }
 
-// Handle registers the pages, except the start page, and their static files with mux.
-func Handle(mux *http.ServeMux) {
+// Handle registers the pages, except the start page, and their static files with mux. Without
+// documents, a page says where they are.
+func Handle(mux *http.ServeMux, documents Document) {
+	if documents == nil {
+		documents = elsewhere
+	}
 	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(Files())))
 	mux.HandleFunc("GET /static/mapping.schema.json", schema)
-	mux.HandleFunc("GET /docs/{name...}", document)
+	mux.HandleFunc("GET /docs/{name...}", documents.serve)
 	for _, path := range pages {
 		mux.HandleFunc("GET "+path, Index)
 	}

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/control/console"
+	"github.com/tabletop-emu/tabletop/docs"
 )
 
 func files(t *testing.T) map[string][]byte {
@@ -194,7 +195,7 @@ func TestDoc(t *testing.T) {
 func TestHandle(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
-	console.Handle(mux)
+	console.Handle(mux, docs.Page)
 	for path, want := range map[string]string{
 		"/requests": "text/html", "/v/i/v": "text/html", "/t/i/t/rows": "text/html", "/history/orders": "text/html", "/history/i/t": "text/html", "/t/i/t": "text/html", "/d/a%2Fb": "text/html",
 		"/static/app.js": "text/javascript", "/static/style.css": "text/css", "/static/mark.svg": "image/svg+xml",
@@ -219,13 +220,21 @@ func TestHandle(t *testing.T) {
 func TestHandle_Document(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
-	console.Handle(mux)
+	console.Handle(mux, docs.Page)
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/docs/tasks/ttl", nil))
 	for _, want := range []string{"<title>Test a time to live · Tabletop</title>", `<main id="main" class="doc" tabindex="-1"><h1 id="test-a-time-to-live">`, `src="/static/app.js"`} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("it lacks %s: %.600s", want, w.Body)
 		}
+	}
+
+	mux = http.NewServeMux()
+	console.Handle(mux, nil)
+	w = httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/docs/index", nil))
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "<code>tabletop help</code>") {
+		t.Errorf("a server without documents: %d %.600s", w.Code, w.Body)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
+	"github.com/tabletop-emu/tabletop/docs"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
@@ -84,7 +85,7 @@ func Start(t *testing.T, o Options) *Server {
 	if err := s.Lab.Open(); err != nil {
 		t.Fatal(err)
 	}
-	o.Control.Lab, o.Control.Endpoint, o.Control.Requests, o.Control.Token, o.Control.Version = s.Lab, s.DynamoDB, seen, Token, "test"
+	o.Control.Lab, o.Control.Endpoint, o.Control.Requests, o.Control.Token, o.Control.Version, o.Control.Document = s.Lab, s.DynamoDB, seen, Token, "test", docs.Page
 	s.API = control.New(o.Control)
 	srv := httptest.NewServer(s.API)
 	s.URL = srv.URL
