@@ -4,9 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"google.golang.org/genproto/googleapis/api/annotations"
-
 	_ "cloud.google.com/go/bigtable/admin/apiv2/adminpb" // registers the services
+	"google.golang.org/genproto/googleapis/api/annotations"
 )
 
 func TestTemplate(t *testing.T) {

@@ -48,12 +48,12 @@ func compileTemplate(text string) (template, error) {
 func literals(segments string, last bool) string {
 	var b strings.Builder
 	for segments != "" {
-		one, rest := "[^/]+", segments
+		var one, rest string
 		switch {
 		case strings.HasPrefix(segments, "**"):
 			one, rest = ".+", segments[2:]
 		case segments[0] == '*':
-			rest = segments[1:]
+			one, rest = "[^/]+", segments[1:]
 		default:
 			end := strings.IndexByte(segments, '*')
 			if end < 0 {
