@@ -25,8 +25,7 @@ const (
 	// maxCompared limits the compared rows of all tables together. A row that both sides have
 	// counts once.
 	maxCompared = 200_000
-	// maxChangedCells and maxChangedItems limit the shown cells and items of a row,
-	// maxPreviewCell the bytes of a value.
+	// maxChangedCells and maxChangedItems limit the cells and items that are shown for a row.
 	maxChangedCells = 50
 	maxChangedItems = 20
 )

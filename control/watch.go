@@ -105,7 +105,7 @@ func wanted(r *http.Request) (func(*requests.Record) bool, error) {
 			!internal && rec.Cause != "",
 			!own && rec.Own,
 			test != "" && rec.Test != test,
-			table != "" && rec.Table() != table && !strings.HasSuffix(rec.Table(), "/tables/"+table):
+			table != "" && rec.Table() != table && !strings.HasSuffix(rec.Table(), "/tables/"+table) && !strings.HasSuffix(rec.Table(), "/materializedViews/"+table):
 			return false
 		}
 		return true

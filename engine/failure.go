@@ -6,7 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// storeLogger forwards Pebble's messages.
+// storeLogger forwards Pebble's errors, and drops routine messages.
 type storeLogger struct{ d *DB }
 
 // Infof implements pebble.Logger and drops routine messages.

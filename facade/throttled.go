@@ -133,8 +133,8 @@ func (s *Server) spendOnKeys(bt *batchGetTable, admitted int, units float64) {
 }
 
 // admitWrites returns the writes of a batch that throttling admits, and those that it rejects.
-// It reads the current items, which determine the cost. If it rejects a write, it sets
-// bt.refusal.
+// With throttling it reads the current items, which determine the cost. It counts the use of the
+// keys. If it rejects a write, it sets bt.refusal.
 func (s *Server) admitWrites(ctx context.Context, bt *batchWriteTable) (admitted, refused []writeRequest, err error) {
 	if s.throttle == nil && len(bt.table.Insights) == 0 {
 		return bt.writes, nil, nil

@@ -27,7 +27,7 @@ type inputFlags struct {
 	Source      string `help:"Data to read: an export to S3 (with the incremental exports or change records that follow it), JSON lines, Ion text, a BatchWriteItem file, pages of a Scan, a NoSQL Workbench model, CSV, a folder of files that together hold one table, or a fixture folder. Files may be compressed with gzip or zstd. The format is recognized by the content, CSV by .csv or .tsv." placeholder:"PATH" group:"Input:"`
 	Key         string `help:"Key attributes, if the input does not declare them." placeholder:"PK[,SK]" group:"Input:"`
 	TableSchema string `help:"File with a DescribeTable response or CreateTable request, if the input has no key schema. If items expire, the DescribeTimeToLive response may follow in the same file." placeholder:"FILE" group:"Input:"`
-	Table       string `help:"Table to use if the input has several, or the table's name if the input does not give it. A load with a mapping for another table requires it." placeholder:"NAME" group:"Input:"`
+	Table       string `help:"Table to use if the input has several, or the table's name if the input does not give it. Required to load with a mapping of another name." placeholder:"NAME" group:"Input:"`
 	Plain       bool   `help:"Read JSON without type tags; needs --key or --table-schema." group:"Input:"`
 	csvFlags
 }

@@ -122,7 +122,7 @@ type serveCommand struct {
 	ViewLag     viewLag        `name:"view-lag" help:"Lag of materialized views; manual waits for ctl refresh. Default: 0s." placeholder:"manual|DURATION" group:"Bigtable:"`
 	Churn       float64        `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record is read. Default: 0." placeholder:"P" group:"Bigtable:" rare:""`
 	KeepDeleted *int64         `name:"keep-deleted" help:"Keep at most this many MiB of deleted tables for UndeleteTable, for at most 7 days; the oldest are removed first. Default: 128 in memory, all with --data." placeholder:"MIB" group:"Bigtable:" rare:""`
-	KeepTables  *int           `name:"keep-deleted-tables" help:"Keep at most this many deleted tables for UndeleteTable; the oldest are removed first. Default: 100 in memory, all with --data." placeholder:"N" group:"Bigtable:" rare:""`
+	KeepTables  *int           `name:"keep-deleted-tables" help:"Keep at most this many deleted tables for UndeleteTable, for at most 7 days; the oldest are removed first. Default: 100 in memory, all with --data." placeholder:"N" group:"Bigtable:" rare:""`
 	BackupBytes *int64         `name:"backup-bytes" help:"Maximum total size of all backups, in MiB; a backup that would exceed it is rejected. Default: 4096 in memory, unlimited with --data." placeholder:"MIB" group:"Bigtable:" rare:""`
 	SQLMemory   *int64         `name:"sql-memory" help:"Maximum memory for the rows that a SQL query sorts, groups or unpacks, in MiB; a query that needs more fails. Default: 64." placeholder:"MIB" group:"Bigtable:" rare:""`
 

@@ -118,7 +118,7 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 	b.binaries = filepath.Join(scratch, "bin")
 	if needHarness(names) {
 		if _, err := os.Stat(filepath.Join(b.harness, "go.mod")); err != nil {
-			return nil, fmt.Errorf("no load harness in %s: it is a module outside this project; name its folder with -harness DIR (make bench-compare HARNESS=DIR), or measure only -parts points,changes,go: %w", b.harness, err)
+			return nil, fmt.Errorf("no load harness in %s, which is a separate module: name its folder with -harness DIR (make bench-compare HARNESS=DIR), or measure only the parts that need none (-parts points,changes,migrate,go): %w", b.harness, err)
 		}
 	}
 	if b.raw = raw; raw == "" {

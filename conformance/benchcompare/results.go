@@ -153,7 +153,7 @@ func appendResults(file string, rs []result) error {
 	return errors.Join(err, f.Close())
 }
 
-// today returns the day of the present measurement.
+// today returns the current date in UTC, which dates a measurement.
 func today() string {
 	return time.Now().UTC().Format(time.DateOnly) //nolint:forbidigo // what is measured is dated
 }

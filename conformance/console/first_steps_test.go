@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -123,6 +124,12 @@ func TestHome_Begin(t *testing.T) {
 		p.until(fmt.Sprintf("!!document.querySelector(%q)", shown))
 		p.sound(looks[i])
 	}
+
+	// The details of a request that reads a materialized view name its row, and link to the view.
+	p.visit("/requests?f=" + url.QueryEscape("endpoint:ddb op:Query table:shop"))
+	p.until("!!document.querySelector('[data-request]')")
+	p.click("[data-request]")
+	p.until("!!document.querySelector('.touched a[href^=\"/v/\"]')")
 
 	srv.lab.Clock().Freeze()
 	p.visit("/")

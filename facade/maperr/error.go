@@ -12,7 +12,7 @@ type Code string
 
 // Codes of Error and SpecError.
 const (
-	CodeDelim            Code = "E-DELIM"             // a segment contains a delimiter, or a byte below it
+	CodeDelim            Code = "E-DELIM"             // a segment cannot be separated or ordered: it has the delimiter, a lower byte, or no fixed width
 	CodeKeySize          Code = "E-KEYSIZE"           // a row key is empty or longer than 4096 bytes
 	CodeUnmatched        Code = "E-UNMATCHED"         // no rule matches the item
 	CodeCollision        Code = "E-COLLISION"         // two items or rules share a cell

@@ -17,8 +17,8 @@ const (
 
 	entryBytes  = 80
 	rankedBytes = 16
-	// liveBytes limits the memory of shards and the spare, with the lists that sort them and
-	// the memory in which they become columns.
+	// liveBytes is the maximum memory of the shards, of Store.spare, of the lists that sort them,
+	// and of the buffers from which columns are built.
 	liveBytes = (shardCount+1)*(2*liveSlots+liveEntries*entryBytes+liveKeys) + liveEntries*(2*rankedBytes+bucketBytes) + joiningBytes
 )
 

@@ -209,7 +209,8 @@ func (s *clientStream) finishLocked(err error) {
 	s.reportLocked(err)
 }
 
-// reportLocked reports the end of the call to the client's options, once.
+// reportLocked passes the header, the trailer, the peer and the final status of the call to its
+// CallOptions, once.
 func (s *clientStream) reportLocked(err error) {
 	if s.reported {
 		return

@@ -222,8 +222,8 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 	}
 }
 
-// recognizeRecords determines whether the array of a member called Records has change records;
-// it may also be a table of a BatchWriteItem request.
+// recognizeRecords reports whether the array named Records holds change records, or the requests of
+// BatchWriteItem to a table of that name. It rejects Kinesis records.
 func recognizeRecords(d *document) (fileLayout, error) {
 	if _, err := d.ReadToken(); err != nil {
 		return unknownLayout, d.failed(err)

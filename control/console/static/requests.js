@@ -3,7 +3,7 @@ import { h, fill, shown, plain, virtual, button, copier, dialog, footer, lineSho
 import { bytesShown, textOf } from './bytes.js';
 import { get, events, query, remove } from './api.js';
 import { awsLine, shellOf } from './code.js';
-import { historyPath, itemHistoryPath, rowsPath, tableNamed } from './paths.js';
+import { historyPath, itemHistoryPath, rowsPath, tableNamed, viewPath } from './paths.js';
 
 const kept = 5000; // the server's limit
 const short = { dynamodb: 'ddb', bigtable: 'bt' }; // as in a filter
@@ -84,8 +84,9 @@ function replayable(r, info) {
 function touchedShown(whole, info) {
   return h('ul', { class: 'touched' }, whole.touched.map(({ table, key, start, end }) => {
     const t = tableNamed(table);
-    return h('li', {}, h('small', {}, plain(t.table)), ' ', key
-      ? [h('a', { href: rowsPath(t, info, key) }, bytesShown(key, 120)), ' · ', h('a', { href: historyPath(t, info, key) }, 'history')]
+    const view = table.includes('/materializedViews/'); // it has a page of its rows, and no history
+    return h('li', {}, view ? h('a', { href: viewPath({ ...t, view: t.table }, info) }, plain(t.table)) : h('small', {}, plain(t.table)), ' ', key
+      ? view ? bytesShown(key, 120) : [h('a', { href: rowsPath(t, info, key) }, bytesShown(key, 120)), ' · ', h('a', { href: historyPath(t, info, key) }, 'history')]
       : ['from ', bytesShown(start, 80), end && [' before ', bytesShown(end, 80)]]);
   }), whole.more > 0 && h('li', { class: 'soft' }, `and ${number(whole.more)} more`));
 }

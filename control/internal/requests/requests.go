@@ -286,8 +286,8 @@ func valid(b []byte) string {
 	return strings.ToValidUTF8(string(b[:min(len(b), maxTextBytes)]), "\uFFFD")
 }
 
-// tableOf returns the resource name of the table of an RPC, or "" if the RPC names no
-// table.
+// tableOf returns the resource name of the table or of the materialized view of an RPC, or "" if
+// the RPC names neither.
 func tableOf(req proto.Message) string {
 	var name string
 	switch r := req.(type) {
@@ -299,7 +299,10 @@ func tableOf(req proto.Message) string {
 	if view, ok := req.(interface{ GetAuthorizedViewName() string }); ok && name == "" {
 		name, _, _ = strings.Cut(view.GetAuthorizedViewName(), "/authorizedViews/")
 	}
-	if !strings.Contains(name, "/tables/") {
+	if view, ok := req.(interface{ GetMaterializedViewName() string }); ok && name == "" {
+		name = view.GetMaterializedViewName()
+	}
+	if !strings.Contains(name, "/tables/") && !strings.Contains(name, "/materializedViews/") {
 		return ""
 	}
 	return name

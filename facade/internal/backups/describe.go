@@ -6,7 +6,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// Details describes a backup without its source.
+// Details describes a backup, but not its source table.
 type Details struct {
 	BackupArn              string
 	BackupCreationDateTime wire.EpochSeconds

@@ -64,8 +64,8 @@ func Status(i tabledef.Insights, now time.Time) string {
 func Listed(i tabledef.Insights, now time.Time) bool { return Status(i, now) != disabled }
 
 // Rules returns the names of the rules of a table, or of an index if index is not "".
-// There are rules for partition keys and for whole keys, by consumption and by
-// throttling.
+// There are rules for partition keys and, with a sort key, for whole keys: by
+// throttling and, unless the mode is ThrottledKeys, by consumption.
 func Rules(i tabledef.Insights, table, index string, hasSortKey bool) []string {
 	of := table
 	if index != "" {

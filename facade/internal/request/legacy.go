@@ -411,7 +411,8 @@ func (l *text) comparison(attribute, operator string, values []attr.Value) strin
 	}
 }
 
-// clause writes a checked element of AttributeUpdates.
+// clause converts a checked element of AttributeUpdates to a clause of an update expression, and
+// returns it with its section: SET, REMOVE, ADD or DELETE.
 func (l *text) clause(attribute, action string, value *wire.Value) (section, clause string) {
 	name := l.name(attribute)
 	switch {

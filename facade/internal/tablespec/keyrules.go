@@ -59,7 +59,7 @@ func KindName(t attr.Type) string {
 	return "string"
 }
 
-// CheckItem checks the key and the index keys of an item against its table.
+// CheckItem checks the key, the index keys and the vector attributes of an item against its table.
 func CheckItem(t *tabledef.Table, item attr.Item) error {
 	for _, a := range t.Key.Attrs() {
 		value, ok := item[a.Name]

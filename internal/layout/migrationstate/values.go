@@ -158,7 +158,7 @@ type versioned[V Value] struct {
 func Encode[V Value](v V) ([]byte, error) {
 	text, err := json.Marshal(versioned[V]{format, v})
 	if err != nil {
-		return nil, fmt.Errorf("a value of %s cannot be written: %w", Table, err)
+		return nil, fmt.Errorf("encoding a value for table %s: %w", Table, err)
 	}
 	return text, nil
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/hllpp"
 )
 
-// DB is a store of tables, backups, views and resources. It has the methods of engine.DB and of its
-// transactions, which return the same errors, unwrapped.
+// DB is a store of tables, backups, views and resources. Its methods mirror those of engine.DB and
+// its transactions that the tests compare, and return the same errors, unwrapped.
 type DB struct {
 	o         Options
 	tables    map[string]*table

@@ -87,7 +87,7 @@ type GroupBy struct {
 	At      int
 	Hints   []Hint
 	All     bool // GROUP BY ALL, without Items
-	Ordered bool // GROUP AND ORDER BY, of pipe syntax alone
+	Ordered bool // GROUP AND ORDER BY, only in pipe syntax
 	Items   []*Item
 }
 

@@ -78,8 +78,8 @@ func New(o Options) *Reader {
 // ErrNoLog means that the changes of a table are not recorded with both images.
 var ErrNoLog = errors.New("the changes of the table are not recorded")
 
-// Before returns the number above all changes up to a time, including the whole
-// millisecond of that time.
+// Before returns the lowest sequence number above those of all changes up to a time, including
+// the whole millisecond of that time.
 func Before(t time.Time) uint64 {
 	return changelog.SequenceAt(t.Truncate(time.Millisecond).Add(time.Millisecond))
 }
