@@ -166,7 +166,9 @@ export async function show(main, { args: [instance, id], info, params, signal, g
       lines.redraw();
     }
     function lightAttributes(cell, on) {
-      for (const [places, el] of attributes) el.classList.toggle('lit', on && places.includes(cell));
+      let first; // may be below the edge
+      for (const [places, el] of attributes) if (el.classList.toggle('lit', on && places.includes(cell))) first ??= el;
+      first?.scrollIntoView({ block: 'nearest' });
     }
     fill(items, h('h2', {}, 'Items in this row'), h('div', { class: 'scroll' }, found.problems?.map((p) => h('div', { class: 'note error' }, shown(p))),
       found.items.map((item) => h('div', { class: isWanted(item) ? 'item mine' : 'item' },
@@ -182,6 +184,7 @@ export async function show(main, { args: [instance, id], info, params, signal, g
         }))))),
       found.more > 0 && h('p', { class: 'soft' }, `and ${counted(found.more, 'more item')}`),
       !found.items.length && !found.problems?.length && h('p', { class: 'soft' }, 'This row has no DynamoDB items. Serve a mapping over the table (tabletop serve --mapping FILE) to see its items here, each attribute next to its cells.')));
+    items.querySelector('.item.mine')?.scrollIntoView({ block: 'nearest' });
   }
 
   function cellDialog(c, key) {
