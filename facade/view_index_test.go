@@ -465,7 +465,7 @@ func TestViewIndex_Mapping(t *testing.T) {
 }
 
 // TestViewIndex_Replaced: an index that a client creates with the name of a view but another key is an
-// index of the endpoint, and a deleted index is no view any more.
+// index of the endpoint, and a deleted index is not a view.
 func TestViewIndex_Replaced(t *testing.T) {
 	t.Parallel()
 	s, _ := newViewServer(t, shopYAML, 0)

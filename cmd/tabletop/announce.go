@@ -66,12 +66,15 @@ func (s *serving) announce() {
 }
 
 // dynamoDBURL returns the URL of the DynamoDB endpoint.
-func (s *serving) dynamoDBURL() string {
+func (s *serving) dynamoDBURL() string { return s.url(s.dynamoDBAddr) }
+
+// url returns the URL of an endpoint that speaks HTTP.
+func (s *serving) url(addr net.Addr) string {
 	scheme := "http"
 	if s.tls != nil {
 		scheme = "https"
 	}
-	return scheme + "://" + clientAddr(s.dynamoDBAddr)
+	return scheme + "://" + clientAddr(addr)
 }
 
 // clientAddr returns the address to dial for a listener; one on all interfaces is dialed on the

@@ -30,20 +30,14 @@ func (s *serving) openBigtableREST() error {
 }
 
 // restURL returns the URL of the endpoint.
-func (s *serving) restURL() string {
-	scheme := "http"
-	if s.tls != nil {
-		scheme = "https"
-	}
-	return scheme + "://" + clientAddr(s.restAddr)
-}
+func (s *serving) restURL() string { return s.url(s.restAddr) }
 
 // guardREST rejects requests from pages of web sites, which have no use for the endpoint.
 func (w *webFlags) guardREST(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		switch {
 		case !hosts.Allowed(r, w.AllowHost):
-			rest.WriteError(rw, status.Errorf(codes.PermissionDenied, "The host name %q does not belong to this server: use localhost, or start the server with --allow-host.", r.Host))
+			rest.WriteError(rw, status.Error(codes.PermissionDenied, strangeHost(r)))
 		case r.Header.Get("Origin") != "":
 			rest.WriteError(rw, status.Error(codes.PermissionDenied, "Web pages may not use this endpoint."))
 		default:

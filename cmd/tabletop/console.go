@@ -148,10 +148,4 @@ func (s *serving) serveWeb(flag string, web *http.Server, lis net.Listener, trac
 }
 
 // consoleURL returns the URL of the control API.
-func (s *serving) consoleURL() string {
-	scheme := "http"
-	if s.tls != nil {
-		scheme = "https"
-	}
-	return scheme + "://" + clientAddr(s.consoleAddr)
-}
+func (s *serving) consoleURL() string { return s.url(s.consoleAddr) }

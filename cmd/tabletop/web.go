@@ -51,13 +51,18 @@ func (w *webFlags) allows(origin string) bool {
 	return err == nil && hosts.Local(u.Host)
 }
 
+// strangeHost returns the message for a request whose host name hosts.Allowed rejects.
+func strangeHost(r *http.Request) string {
+	return fmt.Sprintf("The host name %q does not belong to this server: use localhost, or start the server with --allow-host.", r.Host)
+}
+
 // guard rejects requests from pages of other web sites to the DynamoDB endpoint.
 func (w *webFlags) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		origin := r.Header.Get("Origin")
 		switch {
 		case !hosts.Allowed(r, w.AllowHost):
-			refuse(rw, http.StatusForbidden, awserr.CodeAccessDenied, fmt.Sprintf("The host name %q does not belong to this server: use localhost, or start the server with --allow-host.", r.Host))
+			refuse(rw, http.StatusForbidden, awserr.CodeAccessDenied, strangeHost(r))
 		case origin != "" && !w.allows(origin):
 			refuse(rw, http.StatusForbidden, awserr.CodeAccessDenied, fmt.Sprintf("Pages of the origin %q may not use this server: start it with --cors to allow them.", origin))
 		case w.Like == likeDynamoDBLocal && r.Method == http.MethodGet:

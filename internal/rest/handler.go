@@ -47,8 +47,9 @@ type route struct {
 	template template
 	method   string // /package.Service/Method
 	in, out  protoreflect.MessageType
-	body     string // the field that the body fills, * for the whole message, "" for no body
-	stream   bool   // the server streams
+	body     string                       // the field that the body fills, * for the whole message, "" for no body
+	field    protoreflect.FieldDescriptor // of body; nil for * and ""
+	stream   bool                         // the server streams
 }
 
 // New returns the handler of services. It fails if a service is unknown, or an annotation is
@@ -106,13 +107,13 @@ func (h *Handler) add(m protoreflect.MethodDescriptor, rule *annotations.HttpRul
 		return err
 	}
 	r := route{template: t, method: "/" + string(m.Parent().FullName()) + "/" + string(m.Name()), body: rule.GetBody(), stream: m.IsStreamingServer()}
-	if r.body != "" && r.body != "*" {
-		if f := m.Input().Fields().ByTextName(r.body); f == nil || f.Message() == nil || f.IsList() || f.IsMap() {
-			return fmt.Errorf("body %q is not a message field of the request", r.body)
-		}
-	}
 	if r.in, err = protoregistry.GlobalTypes.FindMessageByName(m.Input().FullName()); err != nil {
 		return err
+	}
+	if r.body != "" && r.body != "*" {
+		if r.field = r.in.Descriptor().Fields().ByTextName(r.body); r.field == nil || r.field.Message() == nil || r.field.IsList() || r.field.IsMap() {
+			return fmt.Errorf("body %q is not a message field of the request", r.body)
+		}
 	}
 	if r.out, err = protoregistry.GlobalTypes.FindMessageByName(m.Output().FullName()); err != nil {
 		return err
@@ -186,7 +187,7 @@ func (o *route) read(w http.ResponseWriter, r *http.Request, values []string) (p
 	req := o.in.New().Interface()
 	switch {
 	case o.body != "":
-		if err := readBody(req, o.body, body); err != nil {
+		if err := o.readBody(req, body); err != nil {
 			return nil, f, err
 		}
 	case len(bytes.TrimSpace(body)) > 0 && strings.TrimSpace(string(body)) != "{}":

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -145,17 +144,13 @@ func kindName(f protoreflect.FieldDescriptor) string {
 	return "TYPE_" + strings.ToUpper(f.Kind().String())
 }
 
-// readBody reads the JSON of a body into a message, or with a field name into that field.
-func readBody(m proto.Message, field string, body []byte) error {
+// readBody reads the JSON of a body into a request, or into its field.
+func (o *route) readBody(m proto.Message, body []byte) error {
 	if len(body) == 0 {
 		return nil
 	}
-	if field != "*" {
-		f := m.ProtoReflect().Descriptor().Fields().ByTextName(field)
-		if f == nil || f.Message() == nil || f.IsList() || f.IsMap() {
-			return fmt.Errorf("body field %q is not a message", field) // checked by New
-		}
-		m = m.ProtoReflect().Mutable(f).Message().Interface()
+	if o.field != nil {
+		m = m.ProtoReflect().Mutable(o.field).Message().Interface()
 	}
 	if err := protojson.Unmarshal(body, m); err != nil {
 		return status.Errorf(codes.InvalidArgument, "Invalid JSON payload received. %s", jsonProblem(err))

@@ -279,8 +279,12 @@ func (s *Seed) openModel(name string, text []byte) error {
 // position returns the line of a part of a text. Parts that occur twice have the line of the
 // first.
 func position(name string, text []byte, part jsontext.Value) source.Position {
-	at := max(0, bytes.Index(text, part))
-	return source.Position{File: name, Line: 1 + bytes.Count(text[:at], []byte("\n"))}
+	return positionAt(name, text, max(0, bytes.Index(text, part)))
+}
+
+// positionAt returns the line of an offset in a text.
+func positionAt(name string, text []byte, offset int) source.Position {
+	return source.Position{File: name, Line: 1 + bytes.Count(text[:offset], []byte("\n"))}
 }
 
 // describe adds the tables that a file describes: consecutive descriptions, each with the
@@ -309,9 +313,9 @@ func (s *Seed) describe(name string, text []byte) error {
 		if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 			begin = syntactic.ByteOffset
 		}
-		line := 1 + bytes.Count(text[:begin], []byte("\n"))
+		here := positionAt(name, text, int(begin))
 		if err != nil {
-			return source.Damaged(source.SchemaInvalid, source.Position{File: name, Line: line}, source.JSONCause(err), "not JSON: expected the JSON of DescribeTable or CreateTable")
+			return source.Damaged(source.SchemaInvalid, here, source.JSONCause(err), "not JSON: expected the JSON of DescribeTable or CreateTable")
 		}
 		var object map[string]jsontext.Value
 		if json.Unmarshal(value, &object) == nil && (object["TimeToLiveDescription"] != nil || object["TimeToLiveSpecification"] != nil) && !describesTable(object) {
@@ -322,9 +326,9 @@ func (s *Seed) describe(name string, text []byte) error {
 			return err
 		}
 		if !describesTable(object) {
-			return source.Damaged(source.SchemaInvalid, source.Position{File: name, Line: line}, nil, "not the description of a table: expected the JSON of DescribeTable or CreateTable, with AttributeDefinitions and KeySchema")
+			return source.Damaged(source.SchemaInvalid, here, nil, "not the description of a table: expected the JSON of DescribeTable or CreateTable, with AttributeDefinitions and KeySchema")
 		}
-		at, one = source.Position{File: name, Line: line}, slices.Clone(value)
+		at, one = here, slices.Clone(value)
 	}
 }
 

@@ -20,7 +20,7 @@ type MessageField struct {
 }
 
 // MessageField returns a field of a PROTO by its name, or has_ and its name; a name in another
-// letter case is as good if there is no exact one.
+// letter case is used if none matches exactly.
 func (t Type) MessageField(name string) (*MessageField, error) {
 	message := t.parts.message
 	if f := fieldNamed(message, name); f != nil {
