@@ -21,6 +21,28 @@ type gate struct {
 	pass    chan struct{} // closed: they continue
 }
 
+// hold waits until the gate opens. It reports false if the client is gone first: a test that failed
+// never opens the gate, and its server waits for all requests.
+func (g *gate) hold(r *http.Request) bool {
+	g.arrived <- struct{}{}
+	select {
+	case <-g.pass:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}
+
+// wait waits until a request has arrived.
+func (g *gate) wait(p *tab) {
+	p.t.Helper()
+	select {
+	case <-g.arrived:
+	case <-p.ctx.Done():
+		p.t.Fatalf("the page sends no request for %s: %v", g.path, p.complaints())
+	}
+}
+
 // gated puts a gate before a server.
 func gated(t *testing.T, s *labserver.Server, g *gate) *server {
 	t.Helper()
@@ -30,14 +52,15 @@ func gated(t *testing.T, s *labserver.Server, g *gate) *server {
 		case r.URL.Path != g.path:
 			s.API.ServeHTTP(w, r)
 		case !g.late:
-			g.arrived <- struct{}{}
-			<-g.pass
-			s.API.ServeHTTP(w, r)
+			if g.hold(r) {
+				s.API.ServeHTTP(w, r)
+			}
 		default:
 			answer := httptest.NewRecorder()
 			s.API.ServeHTTP(answer, r)
-			g.arrived <- struct{}{}
-			<-g.pass
+			if !g.hold(r) {
+				return
+			}
 			maps.Copy(w.Header(), answer.Header())
 			w.WriteHeader(answer.Code)
 			_, _ = w.Write(answer.Body.Bytes())
@@ -85,7 +108,7 @@ func TestStreams_Missed(t *testing.T) {
 		srv, p := start(t, g)
 		p.visit("/streams") // its first answer is shown
 		p.until("document.querySelector('main').innerText.includes('No table has a stream yet')")
-		<-g.arrived
+		g.wait(p)
 		srv.query(t, "UpdateTable", streamThings)
 		close(g.pass)
 		p.until(shown)
@@ -94,8 +117,8 @@ func TestStreams_Missed(t *testing.T) {
 		g := &gate{path: "/api/v1/streams", late: true}
 		srv, p := start(t, g)
 		p.do(chromedp.Navigate(srv.url + "/streams"))
-		<-g.arrived
-		p.until("import('/static/api.js').then(({ live }) => live.addEventListener('tables', () => { window.heard = true; })), true")
+		g.wait(p)
+		ask[bool](p, "import('/static/api.js').then(({ live }) => { live.addEventListener('tables', () => { window.heard = true; }); return true; })")
 		srv.query(t, "UpdateTable", streamThings)
 		p.until("window.heard === true")
 		close(g.pass)
