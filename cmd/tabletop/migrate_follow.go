@@ -54,8 +54,8 @@ type followCommand struct {
 	Apply      string         `enum:"auto,guarded,ordered" default:"auto" help:"How to write changes: guarded checks and writes one row in each request; ordered writes many rows in each request, and allows no other writer; auto is ordered while more than a minute behind, else guarded. Default: ${default}." placeholder:"auto|guarded|ordered" group:"Follow:" rare:""`
 	Increments string         `help:"Apply the incremental exports that arrive in this folder, in the order of their times. Default: follow the streams of the tables." placeholder:"DIR" group:"Follow:"`
 	KinesisDir string         `name:"kinesis-dir" help:"Apply the records of a Kinesis data stream, which another program appends to files of JSON lines in this folder. Default: follow the streams of the tables." placeholder:"DIR" group:"Follow:"`
-	AcceptTies bool           `help:"With --kinesis-dir, also accept times with whole milliseconds. If the order of two changes is unknown, the item is read from the source that --dynamodb-endpoint or --region names." group:"Follow:" rare:""`
-	Allowance  *time.Duration `help:"With --kinesis-dir, how much later than a newer record an older one may come. Default: 10s." placeholder:"DURATION" group:"Follow:" rare:""`
+	AcceptTies bool           `help:"With --kinesis-dir, also accept times in whole milliseconds. If the order of two changes is unknown, the item is read from the source that --dynamodb-endpoint or --region names." group:"Follow:" rare:""`
+	Allowance  *time.Duration `help:"With --kinesis-dir, how long after a newer record an older one may arrive. Default: 10s." placeholder:"DURATION" group:"Follow:" rare:""`
 	DeadLetter string         `help:"If changes cannot be applied, append them to this file (key, reason, item), and apply the rest. Default: the first such change ends the command." placeholder:"FILE" group:"Follow:"`
 
 	MaxRowsPerSecond int    `help:"Write at most this many rows per second. Default: no limit." placeholder:"N" group:"Follow:"`
@@ -126,7 +126,7 @@ With --increments or --kinesis-dir the changes come from files instead, and AWS 
 
 The progress is in the table _migration_state of the target, so the command continues from there when it is started again. One process at a time follows a table; after a crash the next one waits 15 seconds for the end of its lease. Meanwhile DynamoDB endpoints refuse writes to the Bigtable tables; migrate finish ends that. migrate status shows the lag.
 
-Exits 0 at the end that --until names, and if it is interrupted; 1 if a change cannot be applied, except with --dead-letter; 2 if a table cannot be followed: it was not loaded, its stream lacks records, or another process follows it; 3 if a server or this machine fails.`
+Exits 0 if it reaches the end that --until names, or is interrupted; 1 if a change cannot be applied, except with --dead-letter; 2 if a table cannot be followed: it was not loaded, its stream lacks records, or another process follows it; 3 if a server or this machine fails.`
 }
 
 func (*followCommand) examples() []example {
