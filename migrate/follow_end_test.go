@@ -131,7 +131,7 @@ func TestEndFollow(t *testing.T) {
 	refused(true, "no migration", "expected FOLLOWING or DRAINED or ENDED or CATCHING_UP")
 	l.put(t, "p", "s", 2, map[string]string{"unknown": "x"})
 	l.toTip(t, "one")
-	refused(false, `a change of item {"PK":{"S":"p"},"SK":{"S":"s"}} is not applied (E-UNKNOWN-ATTRIBUTE`, "change the item in the source", "--abandon", "tabletop migrate status --letters")
+	refused(false, `a change of item {"PK":{"S":"p"},"SK":{"S":"s"}} was not applied (E-UNKNOWN-ATTRIBUTE`, "correct the item in the source", "--abandon", "tabletop migrate status --letters")
 	if s := l.status(t); s.Phase != "FOLLOWING" || s.Running != "" {
 		t.Errorf("after a refused end: %+v", s)
 	}
