@@ -245,7 +245,8 @@ func cloneRule(r GCRule) GCRule {
 // maxRuleDepth bounds the nesting of a rule, so that recursion over it is safe.
 const maxRuleDepth = 100
 
-// checkRule rejects meaningless rules.
+// checkRule returns ErrInvalid for an invalid rule, and for nesting deeper than maxRuleDepth. r is
+// at the given depth; the outermost rule has depth 0.
 func checkRule(r GCRule, depth int) error {
 	if depth > maxRuleDepth {
 		return fmt.Errorf("%w: garbage-collection rule nested more than %d levels deep", ErrInvalid, maxRuleDepth)
@@ -272,7 +273,7 @@ func checkRule(r GCRule, depth int) error {
 	return nil
 }
 
-// checkFamily rejects meaningless families.
+// checkFamily returns ErrInvalid for a family with an unknown aggregate or an invalid rule.
 func checkFamily(f *Family) error {
 	if f.Aggregate > AggregateHLL {
 		return fmt.Errorf("family %q: %w: unknown aggregate %d", f.Name, ErrInvalid, f.Aggregate)

@@ -351,7 +351,7 @@ type contributed struct {
 	end   bool
 	err   error
 	total *total // of the outputs that were returned; nil if it is not known
-	lost  bool   // the total cannot follow
+	lost  bool   // the total of the outputs cannot be computed
 }
 
 // next moves to the next row of the view.

@@ -17,7 +17,7 @@ const (
 )
 
 // Bookkeeping reports whether the cells of a family belong to no item and no index entry. A row
-// with only such cells is neither of these.
+// with only such cells holds neither.
 func Bookkeeping(family string) bool {
 	switch family {
 	case FamilyState, FamilyTombstone, FamilyPosition:

@@ -403,7 +403,7 @@ func (p *parser) hintStarts() bool {
 	return t.kind == tokInt || t.kind == tokEnd || p.isSymbol(t, "{")
 }
 
-// skipHints reads hints without an effect here.
+// skipHints skips hints at a place where they have no effect.
 func (p *parser) skipHints() {
 	if p.hintStarts() {
 		p.hints()
