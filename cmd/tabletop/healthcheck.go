@@ -186,7 +186,7 @@ func (c *healthCommand) tls() (*tls.Config, error) {
 		InsecureSkipVerify: true, // VerifyConnection compares the whole certificate
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if !state.PeerCertificates[0].Equal(want) {
-				return fmt.Errorf("the server presents another certificate than %s", c.TLSCert)
+				return fmt.Errorf("the server does not present the certificate in %s", c.TLSCert)
 			}
 			return nil
 		},

@@ -165,7 +165,7 @@ func (v *verification) begin(ctx context.Context) (from, generation uint64, err 
 		case s.Phase != ms.Following && s.Phase != ms.Drained:
 			return s, nil, v.refused("%s; a table can only be verified while a process follows its source: tabletop migrate follow %s", s, name)
 		case s.Mapping != "" && s.Mapping != hash:
-			return s, nil, v.refused("it is followed with another mapping than the stored one: run `tabletop migrate status`")
+			return s, nil, v.refused("it is followed with a mapping that differs from the stored one: run `tabletop migrate status`")
 		case v.o.Dirty && s.Verified == 0:
 			return s, nil, v.refused("no complete verification has found it equal, so comparing only the changed keys proves nothing: run verify --live --consistent first")
 		}
