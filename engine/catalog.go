@@ -100,7 +100,7 @@ func newTable(def Table, nextOrdinal int, dropped []uint16) *table {
 	return t
 }
 
-// family returns the family of that name.
+// family returns the family with the given name.
 func (t *table) family(name string) (*Family, error) {
 	i, ok := t.byName[name]
 	if !ok {
@@ -159,7 +159,7 @@ func (c *catalog) with(t *table) *catalog {
 	return n
 }
 
-// table returns the table of that name.
+// table returns the table with the given name, or ErrTableNotFound.
 func (c *catalog) table(name string) (*table, error) {
 	t, ok := c.tables[name]
 	if !ok {
@@ -442,7 +442,7 @@ func (t *table) record() tableRecord {
 	return r
 }
 
-// lookup returns the current table of that name.
+// lookup returns the current table with the given name.
 func (d *DB) lookup(name string) (*table, error) { return d.catalog.Load().table(name) }
 
 // Table returns the table with the given name, or ErrTableNotFound.
@@ -507,7 +507,7 @@ func (t *table) updateFamily(f Family) (*table, error) {
 	return newTable(def, t.nextOrdinal, t.dropped), nil
 }
 
-// dropFamily returns the table without the family of that name.
+// dropFamily returns the table without the family with the given name.
 func (t *table) dropFamily(name string) (*table, error) {
 	f, err := t.family(name)
 	if err != nil {

@@ -207,7 +207,7 @@ func (tx *CatalogTx) ModifyFamilies(name string, changes []FamilyChange) (*Table
 	})
 }
 
-// changeTable replaces the table of that name with the result of fn.
+// changeTable replaces the table called name with the result of fn.
 func (tx *CatalogTx) changeTable(name string, fn func(*table) (*table, error)) (*Table, error) {
 	if err := tx.check(); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// A follower looks once a minute whether the target is still as the mapping has it, and ends with the remedy if it
+// A follower looks once a minute whether the target is still as the mapping describes it, and ends with the remedy if it
 // is not: a rule that collects cells, a missing family or table, another mapping, or other writers.
 func TestFollow_TargetChanged(t *testing.T) {
 	t.Parallel()

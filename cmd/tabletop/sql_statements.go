@@ -79,7 +79,7 @@ func (s *statements) blank() {
 	}
 }
 
-// comment returns the length of the rest of a comment, as far as the line has it. It clears s.in at the
+// comment returns the length of the part of a comment that is in the rest of the line. It clears s.in at the
 // end of the comment.
 func (s *statements) comment(rest string) int {
 	if end := strings.Index(rest, s.in); end >= 0 {
