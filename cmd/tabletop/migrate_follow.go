@@ -203,7 +203,7 @@ type throttleFile struct {
 	said string // the last message
 }
 
-// read returns the rows per second in the file: 0, also for a file without a valid number, is a pause.
+// read returns the rows per second in the file: 0, even for a file without a valid number, is a pause.
 // ok is false without a file. It calls say if the result differs from the last one.
 func (f *throttleFile) read() (rowsPerSecond int, ok bool) {
 	f.mu.Lock()

@@ -90,7 +90,7 @@ func (s *statements) comment(rest string) int {
 }
 
 // literal returns the length of the next piece of a literal or a quoted name, and adds the piece to the line.
-// A backslash hides the next byte, also in raw literals. Only three quotes enclose several lines.
+// A backslash hides the next byte, even in raw literals. Only three quotes enclose several lines.
 func (s *statements) literal(rest string) int {
 	n := 1
 	switch {

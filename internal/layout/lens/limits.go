@@ -11,7 +11,7 @@ const (
 	// the mark. A row without other cells is not an entry.
 	FamilyTombstone = "_x"
 	// FamilyPosition holds, for each item and index entry that a migration wrote from a live
-	// source, the position of its last change, also after its deletion. The facade neither
+	// source, the position of its last change, even after its deletion. The facade neither
 	// reads nor changes it.
 	FamilyPosition = "_m"
 )

@@ -136,7 +136,7 @@ type Event struct {
 }
 
 // Split divides the rows of a table, and of the tables of its indexes, among the parts of a
-// verification: all parts must use the same ranges, also on several machines.
+// verification: all parts must use the same ranges, even on several machines.
 type Split struct {
 	Cuts map[string][][]byte `json:"cuts"` // the first key of each range but the first, by table
 	At   time.Time           `json:"at"`
