@@ -68,7 +68,7 @@ func (tx *CatalogTx) check() error {
 	return nil
 }
 
-// change replaces tx.c by a private copy, unless it already is one, and returns it. The caller may
+// change replaces tx.c with a private copy, unless it already is one, and returns it. The caller may
 // change it in place.
 func (tx *CatalogTx) change() *catalog {
 	if !tx.owned {

@@ -75,7 +75,7 @@ type FollowOptions struct {
 	// no time, and unset otherwise.
 	Since time.Time
 
-	// UntilTip ends the run when all writes that the source answered before its start are applied.
+	// UntilTip ends the run when all writes that the source acknowledged before its start are applied.
 	// Until ends it when all writes before that time are. Default: at the end of the context, or of
 	// a disabled stream.
 	UntilTip bool

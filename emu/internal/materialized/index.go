@@ -213,7 +213,7 @@ func (b *batch) replace(ctx context.Context) error {
 	return b.v.write(ctx, b.x, keys, muts)
 }
 
-// replacing returns the mutations that replace a row by the given cells. Without cells they delete it.
+// replacing returns the mutations that replace a row with the given cells. Without cells they delete it.
 func replacing(cells []engine.Mutation) []engine.Mutation {
 	return append([]engine.Mutation{{Kind: engine.DeleteFromRow}}, cells...)
 }

@@ -456,7 +456,7 @@ func (v *verification) unsettled(x *suspect) {
 	}
 }
 
-// compare compares suspects as they were read, also their entries in indexes.
+// compare compares suspects as they were read, including their entries in indexes.
 func (v *verification) compare(ctx context.Context, some []*suspect) (map[*suspect]outcome, error) {
 	out, equal := map[*suspect]outcome{}, map[*suspect]attr.Item{}
 	for _, x := range some {
