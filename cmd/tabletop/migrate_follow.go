@@ -49,7 +49,7 @@ func (f *liveTargetFlags) common(t *target) migrate.Common {
 
 type followCommand struct {
 	Tables     []string       `arg:"" optional:"" help:"The DynamoDB tables to follow. Default: all loaded tables whose migration has not ended." placeholder:"TABLE"`
-	Until      string         `default:"never" help:"When to end: tip is when all writes before the start are applied. Default: ${default}." placeholder:"tip|TIME|never" group:"Follow:"`
+	Until      string         `default:"never" help:"When to end: at a time, never, or at the tip, which is when all writes before the start are applied. Default: ${default}." placeholder:"tip|TIME|never" group:"Follow:"`
 	Since      string         `help:"A time before the loaded items were read. Required if the loaded source records no time; rejected otherwise." placeholder:"RFC3339" group:"Follow:"`
 	Apply      string         `enum:"auto,guarded,ordered" default:"auto" help:"How to write changes: guarded checks and writes one row in each request; ordered writes many rows in each request, and allows no other writer; auto is ordered while more than a minute behind, else guarded. Default: ${default}." placeholder:"auto|guarded|ordered" group:"Follow:" rare:""`
 	Increments string         `help:"Apply the incremental exports that arrive in this folder, in the order of their times. Default: follow the streams of the tables." placeholder:"DIR" group:"Follow:"`

@@ -174,7 +174,8 @@ func (x *Sighting) See(s State, now time.Time) (held, renewed bool) {
 }
 
 // Leased returns the state with the owner's lease, which begins now. The owner is unique among
-// processes. Leased returns a [*HeldError] unless seen shows that another owner's lease has ended.
+// processes. Leased returns a [*HeldError] if there is another owner, unless seen
+// shows that its lease has ended.
 func (s State) Leased(table, owner string, now time.Time, seen *Sighting) (State, error) {
 	if s.Owner != owner {
 		if held, _ := seen.See(s, now); held {
