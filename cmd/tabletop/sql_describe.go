@@ -175,7 +175,7 @@ func (s *sqlSession) view(ctx context.Context, name string) (kind, query string,
 	return "", "", err
 }
 
-// columns returns the columns of a table or a view, as a query has them.
+// columns returns the columns of a table or a view as a query sees them.
 func (s *sqlSession) columns(ctx context.Context, name string) ([]*btpb.ColumnMetadata, error) {
 	prepared, err := btpb.NewBigtableClient(s.target.conn).PrepareQuery(ctx, &btpb.PrepareQueryRequest{
 		InstanceName: s.instanceName(), AppProfileId: s.AppProfile, Query: "SELECT * FROM `" + name + "`",

@@ -253,7 +253,7 @@ def bigtable_sql():
 
         names = ", ".join(f"@{name} AS {name}" for name in parameters)
         got, = ask(f"SELECT {names}", parameters, types)
-        day = got.pop("d")  # the client returns another type than it takes
+        day = got.pop("d")  # the client does not return the type that it takes
         equal(date(day.year, day.month, day.day), parameters["d"])
         equal(got, {name: value for name, value in parameters.items() if name != "d"})
         got = ask(

@@ -89,7 +89,7 @@ type onlyTables func(id string) (*analysis.Table, bool)
 func (t onlyTables) Table(id string) (*analysis.Table, bool) { return t(id) }
 func (t onlyTables) View(string) (string, bool)              { return "", false }
 
-// Type finds nothing: the rows of a view cannot follow a changed bundle.
+// Type finds nothing: a changed bundle would not update the rows of a view.
 func (t onlyTables) Type(_, _, _ string) (of value.Type, version string, ok bool) {
 	return of, "", false
 }

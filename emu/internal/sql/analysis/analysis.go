@@ -143,7 +143,7 @@ type shared struct {
 	scans []*plan.Scan
 }
 
-// maxQueryDepth bounds the nesting of queries, also through WITH.
+// maxQueryDepth bounds the nesting of queries, including those in WITH.
 const maxQueryDepth = 50
 
 // fail returns an InvalidArgument error with the position of an offset in the text.

@@ -350,7 +350,8 @@ func printElement(t time.Time, element, written string) string {
 	return fmt.Sprintf("%09d", t.Nanosecond())[:element[2]-'0'] // FF1 to FF9
 }
 
-// categories has the elements that a format for reading has once.
+// categories maps elements to their categories. A format that parses text may have only one element
+// of a category.
 var categories = map[string]string{
 	"YYYY": "YEAR", "RRRR": "YEAR", "YYY": "YEAR", "YY": "YEAR", "RR": "YEAR", "Y": "YEAR", "Y,YYY": "YEAR",
 	"MM": "MONTH", "MON": "MONTH", "MONTH": "MONTH", "DD": "DAY", "HH": "HOUR", "HH12": "HOUR", "HH24": "HOUR", "MI": "MINUTE",
