@@ -113,7 +113,7 @@ func (a *analyzer) hints(hints []syntax.Hint) error {
 }
 
 // view analyzes the query of a view, which sees no parameters, and records in the plan that it
-// uses the view.
+// uses the view. at is the place of the view in the text.
 func (a *analyzer) view(at int, id, query string) (relation, error) {
 	a.out.Views = append(a.out.Views, plan.ViewUse{View: id, Query: query})
 	inner := &analyzer{text: query, o: Options{Catalog: a.o.Catalog}, shared: a.shared}
