@@ -170,7 +170,7 @@ func checkAbsent(wr *writer, r *ItemRead) *Change {
 		}
 		return nil, nil
 	}}
-	ch.write, ch.st = &itemWrite{slot: r.slot, wr: wr}, new(r.st)
+	ch.write, ch.st, ch.asked = &itemWrite{slot: r.slot, wr: wr}, new(r.st), true
 	return ch
 }
 

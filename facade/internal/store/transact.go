@@ -42,7 +42,8 @@ type Change struct {
 	ImageBytes   int   // set by a replay: size of the larger image in the first run
 
 	write  *itemWrite
-	st     *itemState     // as read by evaluate, whose Fn returned Updated
+	st     *itemState     // as read for the next attempt of tryIntent, or nil
+	asked  bool           // Fn returned Updated for st
 	judged attr.Item      // the item of a copy that judgeCopies judged
 	met    *heldError     // transaction that held the item when tryIntent failed
 	placed bool           // the item has its intent
@@ -216,7 +217,7 @@ func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 			ch.Err = ErrIntent
 			continue
 		}
-		ch.st = &states[i].itemState
+		ch.st, ch.asked = &states[i].itemState, true
 		ch.Updated, ch.Err = ch.Fn(ch.st.item)
 	}
 	return nil
@@ -308,7 +309,8 @@ func (ta *transactor) placeIntents(ctx context.Context, r *transactionRecord, or
 }
 
 // tryIntents is one attempt to place intents. It sets placed of each change whose intent it
-// placed. It stops at the first failure, and records the reason in met or Err of that change.
+// placed. It stops at the first change that another process has come before, and records the
+// reason in met or Err if it knows it.
 func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open []*Change) error {
 	for i, ch := range open { // in table order
 		if i > 0 && ch.Table.Name == open[i-1].Table.Name {
@@ -340,8 +342,11 @@ func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open
 		return err
 	}
 	defer unlock()
+	if err := ta.readOpen(ctx, open, slots); err != nil {
+		return err
+	}
 	err = ta.lanes.Each(len(open), func(i int) error {
-		if err := ta.tryIntent(ctx, r, open[i]); err != nil || open[i].placed {
+		if cleared, err := ta.tryIntent(ctx, r, open[i]); err != nil || open[i].placed || cleared {
 			return err
 		}
 		return errNotPlaced
@@ -350,6 +355,30 @@ func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open
 		return nil
 	}
 	return err
+}
+
+// readOpen reads the items whose earlier state served an attempt, with as few reads as
+// readStates makes. tryIntent reads the others.
+func (ta *transactor) readOpen(ctx context.Context, open []*Change, slots []*slot) error {
+	if !slices.ContainsFunc(open, func(ch *Change) bool { return ch.st == nil }) {
+		return nil
+	}
+	unread := slices.Clone(slots)
+	for i, ch := range open {
+		if ch.st != nil {
+			unread[i] = nil
+		}
+	}
+	states, err := ta.rows.readStates(ctx, unread)
+	if err != nil {
+		return err
+	}
+	for i, ch := range open {
+		if states[i] != nil {
+			ch.st, ch.asked = states[i], false
+		}
+	}
+	return nil
 }
 
 // errNotPlaced ends an attempt to place intents because one of them could not be placed, for
@@ -375,27 +404,27 @@ func (ta *transactor) meet(ctx context.Context, r *transactionRecord, ch *Change
 }
 
 // tryIntent is one attempt to place the intent of ch. It sets placed, or the reason in met or
-// Err. If neither is set, the caller can try again. The caller holds the latches of the table
-// and the item.
-func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Change) error {
-	w, read := ch.write, ch.st
-	ch.st = nil // the state that evaluate read serves only one attempt
+// Err. If neither is set, the caller can try again; cleared means that an obstacle of the item's
+// own is gone. The caller holds the latches of the table and the item.
+func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Change) (cleared bool, err error) {
+	w, read, asked := ch.write, ch.st, ch.asked
+	ch.st, ch.asked = nil, false // a state serves only one attempt
 	st, ready, err := w.current(ctx, read)
 	if err != nil || !ready {
-		return ch.blame(err)
+		return err == nil, ch.blame(err)
 	}
-	if read == nil { // otherwise evaluate has called Fn
+	if !asked {
 		if ch.Updated, ch.Err = ch.Fn(st.item); ch.Err != nil {
-			return nil //nolint:nilerr // Fn rejects the change, which is not a failure
+			return false, nil //nolint:nilerr // Fn rejects the change, which is not a failure
 		}
 		if w.derived && !attr.EqualItems(st.item, ch.judged) { // the judged item has changed
 			ch.Err = ErrIntent
-			return nil
+			return false, nil
 		}
 	}
 	pw, ready, err := w.plan(ctx, st, ch.Updated)
 	if err != nil || !ready {
-		return ch.blame(err)
+		return err == nil, ch.blame(err)
 	}
 	ch.Old, ch.Updated = pw.old, pw.updated
 	in := intent{kind: intentPut, item: pw.updated, order: ta.writer.latches.order(w.id, ta.nowMicros(), pw.st.order())}
@@ -409,7 +438,7 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 	}
 	// Reject items that the indexes cannot hold before an item is held.
 	if err := w.l.checkEntries(ch.Updated, in.order); err != nil {
-		return ch.blame(err)
+		return false, ch.blame(err)
 	}
 	p := w.slot
 	var before []byte
@@ -429,7 +458,7 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 		muts = append(muts, btclient.SetCell(lens.FamilyState, p.claim(), in.order, w.l.key.AppendKey([]byte(r.id), ch.Key)))
 	}
 	ch.placed, err = pw.commit(ctx, muts)
-	return err
+	return false, err
 }
 
 // settleHeld carries out the intents of a committed transaction without reading the items
