@@ -11,8 +11,6 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -47,6 +45,7 @@ type Change struct {
 	judged attr.Item      // the item of a copy that judgeCopies judged
 	met    *heldError     // transaction that held the item when tryIntent failed
 	placed bool           // the item has its intent
+	unsure bool           // the item may have its intent, since the call that places it failed
 	held   itemState      // with the intent
 	cells  [2]layout.Cell // state and intent of held
 	intent intent
@@ -83,29 +82,27 @@ func (ch *Change) blame(err error) error {
 // true, ImageBytes of the changes is set, and nothing else happens. Errors: ErrTokenMismatch,
 // ErrTokenRunning, ErrTableNotFound, ErrContended, *FollowedError.
 func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []*Change) (committed, replayed bool, err error) {
-	known, replayed, err := ta.findAndEvaluate(ctx, req, changes)
+	if err := ta.locate(ctx, changes); err != nil {
+		return false, false, err
+	}
+	ordered := slices.DeleteFunc(slices.Clone(changes), func(ch *Change) bool { return ch.write.slot == nil })
+	inKeyOrder(ordered)
+	r := ta.tx.begin(transactionPending, req.Token, ordered)
+	known, replayed, err := ta.prepare(ctx, req, changes)
 	switch {
 	case err != nil:
 		return false, false, err
 	case replayed:
 		readImageSizes(changes, known[requestBytes:])
 		return true, true, nil
-	}
-	ta.refuseCollisions(changes)
-	if err := ta.judgeCopies(changes); err != nil {
-		return false, false, err
-	}
-	if slices.ContainsFunc(changes, func(ch *Change) bool { return ch.Err != nil }) {
+	case refused(changes):
 		return false, false, nil
 	}
-	ordered := slices.DeleteFunc(slices.Clone(changes), func(ch *Change) bool { return ch.write.slot == nil })
-	inKeyOrder(ordered)
-	r := ta.tx.begin(transactionPending, req.Token, ordered)
 	if req.Token != "" {
 		r.sizes = imageSizes(changes, (*Change).evaluated)
 	}
 	if err := ta.tx.record(ctx, &r); err != nil {
-		ta.tx.abandon(ctx, &r)
+		ta.abandon(ctx, &r, ordered)
 		return false, false, err
 	}
 	ok, err := ta.claimAndPlace(ctx, req, &r, known, ordered)
@@ -116,12 +113,15 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 		if ok, err = ta.tx.decide(ctx, &r, transactionCommitted); err != nil {
 			// It may have been committed anyway.
 			cause := err
-			if ok, err = ta.tx.decided(ctx, &r, cause); err != nil {
+			if ok, err = ta.decided(ctx, &r, ordered, cause); err != nil {
 				return false, false, err
 			}
 			if !ok { // no change is at fault
 				err = cause
 			}
+		}
+		if !ok {
+			r.state = transactionAborted
 		}
 		if !ok && err == nil {
 			// It took too long, and others aborted it.
@@ -131,26 +131,29 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 		}
 	}
 	if err != nil || !ok {
-		ta.tx.abandon(ctx, &r)
+		ta.abandon(ctx, &r, ordered)
 		return false, false, err
 	}
 	r.state = transactionCommitted
-	ta.settleHeld(ctx, &r, ordered)
-	if err := ta.tx.finish(ctx, &r); err != nil {
+	defer ta.mark(ctx, markedRows(ordered))()
+	if err := ta.settle(ctx, &r, ordered); err != nil {
 		ta.tx.leave(r.id)
 		return true, false, fmt.Errorf("the transaction is committed, but not all of its items are written yet: %w", err)
+	}
+	if err := ta.tx.removeRecord(ctx, &r); err != nil {
+		ta.postpone(ctx, &r, err)
 	}
 	return true, false, nil
 }
 
-// findAndEvaluate calls findRequest and evaluate, concurrently if calls run concurrently. If
-// the request has no token, it calls only evaluate. The results are those of findRequest.
-func (ta *transactor) findAndEvaluate(ctx context.Context, req RequestToken, changes []*Change) (known []byte, replayed bool, err error) {
-	if req.Token == "" {
-		return nil, false, ta.evaluate(ctx, changes)
-	}
+// prepare looks for an earlier request with the token, if there is one, and evaluates the
+// changes. It sets Err of the changes that are impossible. known and replayed are the results of
+// findRequest.
+func (ta *transactor) prepare(ctx context.Context, req RequestToken, changes []*Change) (known []byte, replayed bool, err error) {
 	find := func() (err error) {
-		known, replayed, err = ta.tx.findRequest(ctx, req)
+		if req.Token != "" {
+			known, replayed, err = ta.tx.findRequest(ctx, req)
+		}
 		return err
 	}
 	evaluate := func() error { return ta.evaluate(ctx, changes) }
@@ -159,7 +162,16 @@ func (ta *transactor) findAndEvaluate(ctx context.Context, req RequestToken, cha
 	} else if err = find(); err == nil && !replayed {
 		err = evaluate()
 	}
-	return known, replayed, err
+	if err != nil || replayed {
+		return known, replayed, err
+	}
+	ta.refuseCollisions(changes)
+	return known, false, ta.judgeCopies(changes)
+}
+
+// refused reports whether a change has an Err.
+func refused(changes []*Change) bool {
+	return slices.ContainsFunc(changes, func(ch *Change) bool { return ch.Err != nil })
 }
 
 // claimAndPlace claims the request's token, if it has one, and places the intents. placed is
@@ -181,6 +193,22 @@ func (ta *transactor) claimAndPlace(ctx context.Context, req RequestToken, r *tr
 	return placed, err
 }
 
+// locate sets write of each change. If the layout cannot hold an item, the change has no slot,
+// and locate sets its Err.
+func (ta *transactor) locate(ctx context.Context, changes []*Change) error {
+	for _, ch := range changes {
+		c, err := ta.cat.current(ctx, ch.Table)
+		if err != nil {
+			return err
+		}
+		ch.write = &itemWrite{wr: ta.writer, fn: ch.Fn}
+		if ch.write.slot, ch.Err = c.layout.slot(ch.Key); ch.Err != nil && !errors.Is(ch.Err, ErrOutsideMapping) {
+			return ch.Err
+		}
+	}
+	return nil
+}
+
 // evaluate reads the items and calls Fn of each change. It sets Err of a change if Fn returns
 // an error, a transaction holds the item, or the layout cannot hold the new item.
 func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
@@ -193,11 +221,7 @@ func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 		if err := ta.writable(ctx, c.layout); err != nil { // a check marks its row, too
 			return err
 		}
-		if slots[i], err = c.layout.slot(ch.Key); err != nil && !errors.Is(err, ErrOutsideMapping) {
-			return err
-		}
-		ch.Err = err
-		ch.write = &itemWrite{slot: slots[i], wr: ta.writer, fn: ch.Fn}
+		slots[i] = ch.write.slot
 	}
 	states, err := ta.freeItems(ctx, slots)
 	if err != nil {
@@ -288,17 +312,16 @@ const maxElderAttempts = 16
 // change has an Err.
 func (ta *transactor) placeIntents(ctx context.Context, r *transactionRecord, ordered []*Change) (bool, error) {
 	open := slices.Clone(ordered)
-	refused := func(ch *Change) bool { return ch.Err != nil }
 	for attempt := range maxWriteAttempts {
 		if err := ta.tryIntents(ctx, r, open); err != nil {
 			return false, err
 		}
 		open = slices.DeleteFunc(open, func(ch *Change) bool { return ch.placed })
-		if len(open) == 0 || slices.ContainsFunc(open, refused) {
+		if len(open) == 0 || refused(open) {
 			return len(open) == 0, nil
 		}
 		err := ta.lanes.Each(len(open), func(i int) error { return ta.meet(ctx, r, open[i], attempt) })
-		if err != nil || slices.ContainsFunc(open, refused) {
+		if err != nil || refused(open) {
 			return false, err
 		}
 	}
@@ -458,63 +481,6 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 		muts = append(muts, btclient.SetCell(lens.FamilyState, p.claim(), in.order, w.l.key.AppendKey([]byte(r.id), ch.Key)))
 	}
 	ch.placed, err = pw.commit(ctx, muts)
+	ch.unsure = err != nil
 	return false, err
-}
-
-// settleHeld carries out the intents of a committed transaction without reading the items
-// again, and sets settled of these items in r. It leaves an item to transactions.finish, which
-// reads it first, if the item or its table has changed in the meantime.
-func (ta *transactor) settleHeld(ctx context.Context, r *transactionRecord, ordered []*Change) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
-	defer cancel()
-	unmark, err := ta.markChanged(ctx, ordered)
-	if err != nil {
-		return
-	}
-	defer unmark()
-	changed := make([][]*changelog.Write, len(ordered))
-	_ = ta.lanes.Each(len(ordered), func(i int) (err error) {
-		r.items[i].settled, err = ta.settleHeldItem(ctx, ordered[i], &changed[i])
-		return err
-	})
-	ta.writer.logs.Append(ctx, slices.Concat(changed...))
-}
-
-// markChanged marks the rows whose changes may need a mark, with one write per table; unmark
-// ends the use of the marks. If markChanged returns an error, the use has ended.
-func (ta *transactor) markChanged(ctx context.Context, ordered []*Change) (unmark func(), err error) {
-	var marked []*marks.Mark
-	unmark = func() {
-		for _, m := range marked {
-			ta.writer.marks.Unmark(m, true, nil)
-		}
-	}
-	for from := 0; from < len(ordered) && err == nil; { // in table order
-		var rows [][]byte
-		to := from
-		for ; to < len(ordered) && ordered[to].Table.Name == ordered[from].Table.Name; to++ {
-			ch := ordered[to]
-			if l := ch.write.l; !ch.Check && (l.log.On() || l.lag > 0 && len(l.indexes) > 0) {
-				rows = append(rows, ch.write.row)
-			}
-		}
-		var more []*marks.Mark
-		more, err = ta.writer.logs.MarkRows(ctx, ordered[from].write.l.log, ordered[from].Table.Name, rows)
-		marked, from = append(marked, more...), to
-	}
-	if err != nil {
-		unmark()
-	}
-	return unmark, err
-}
-
-func (ta *transactor) settleHeldItem(ctx context.Context, ch *Change, changed *[]*changelog.Write) (bool, error) {
-	schema := ta.cat.latchOf(ch.Table.Name)
-	schema.RLock()
-	defer schema.RUnlock()
-	c, err := ta.cat.current(ctx, ch.Table)
-	if err != nil || !ch.placed || c.layout != ch.write.l || c.def.Status == tabledef.StatusDeleting {
-		return false, err
-	}
-	return ta.tx.settleIntent(ctx, ch.held, ch.intent, true, changed)
 }

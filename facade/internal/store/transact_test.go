@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -198,4 +199,99 @@ func TestTransact_Calls(t *testing.T) {
 			checkNoIntents(t, s, def.BigtableTable)
 		})
 	}
+}
+
+// TestTransact_CallsOfConflict: a transaction that meets an elder one withdraws without reading
+// the items whose state it knows.
+func TestTransact_CallsOfConflict(t *testing.T) {
+	t.Parallel()
+	bt := backends["emu"](t)
+	connA, connB := intercept.New(bt, nil), intercept.New(bt, nil)
+	a := openStore(t, testOptions(connA))
+	def := newTable(t, a, tabledef.Table{Name: "calls", Key: testSchemas["S"]})
+	b := openStore(t, testOptions(connB))
+	var changes []*Change
+	for i := range 10 {
+		item := attr.Item{"p": attr.String(fmt.Sprint(i))}
+		changes = append(changes, replaceBy(def, item, item))
+	}
+	if err := a.locate(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	inKeyOrder(changes)
+	contended := changes[4].Key
+	// The elder one begins, waits until the other one has read its items, and then has its
+	// intent until the other one has ended.
+	begun, read, placed, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	connA.Before(func(_ context.Context, req any) error {
+		switch purpose(req, def.BigtableTable) {
+		case "record":
+			close(begun)
+			<-read
+		case "decision":
+			close(placed)
+			<-ended
+		}
+		return nil
+	})
+	var elder sync.WaitGroup
+	elder.Go(func() {
+		if ok, _, err := a.Transact(t.Context(), RequestToken{}, []*Change{replaceBy(def, contended, contended)}); !ok || err != nil {
+			t.Errorf("the elder transaction: %v, %v", ok, err)
+		}
+	})
+	<-begun
+	calls := &callLog{calls: map[string]int{}}
+	connB.Before(func(_ context.Context, req any) error {
+		if calls.add(req, def.BigtableTable); purpose(req, def.BigtableTable) == "record" {
+			close(read)
+			<-placed
+		}
+		return nil
+	})
+	ok, _, err := b.Transact(t.Context(), RequestToken{}, changes)
+	connB.Before(nil)
+	close(ended)
+	elder.Wait()
+	connA.Before(nil)
+	if ok || err != nil || !errors.Is(changes[4].Err, ErrIntent) {
+		t.Errorf("transact: %v, %v, %v", ok, err, changes[4].Err)
+	}
+	// After the refusal of the fifth intent, one read shows that no earlier delivery placed it, and
+	// the next attempt reads the item.
+	if got, want := calls.String(), "1 read of 10, 1 record, 5 intent, 2 read of 1, 1 record read, 1 decision, 4 settlement, 1 removal"; got != want {
+		t.Errorf("calls:\n got %s\nwant %s", got, want)
+	}
+	checkNoIntents(t, a, def.BigtableTable)
+}
+
+// TestSnapshot_Calls: a snapshot that holds absent items does not read them again.
+func TestSnapshot_Calls(t *testing.T) {
+	t.Parallel()
+	conn := intercept.New(backends["emu"](t), nil)
+	s := openStore(t, testOptions(conn))
+	def := newTable(t, s, tabledef.Table{Name: "calls", Key: testSchemas["S"]})
+	var reads []*ItemRead
+	for i := range 10 {
+		item := attr.Item{"p": attr.String(fmt.Sprint(i))}
+		if reads = append(reads, &ItemRead{Table: def, Key: item}); i >= 5 {
+			if err := put(t.Context(), s, def, item); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	calls := &callLog{calls: map[string]int{}}
+	conn.Before(func(_ context.Context, req any) error {
+		calls.add(req, def.BigtableTable)
+		return nil
+	})
+	ok, err := s.Snapshot(t.Context(), reads)
+	conn.Before(nil)
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if got, want := calls.String(), "1 read of 10, 1 record, 5 intent, 1 read of 5, 1 decision, 5 settlement, 1 removal"; got != want {
+		t.Errorf("calls:\n got %s\nwant %s", got, want)
+	}
+	checkNoIntents(t, s, def.BigtableTable)
 }

@@ -35,6 +35,9 @@ import (
 // that the round trips of a transaction do not depend on its items. The record is written
 // before the claim, and removed after it: otherwise a repeated request could run twice.
 //
+// A transaction that cannot happen removes its intents. It makes the record aborted before, so
+// that others need not wait for the removal. Without any intent, it only removes the record.
+//
 // Intents are placed in any order, so two transactions can each hold an item that the other
 // needs. The elder transaction, by its deadline and then by its id, tries again; the younger
 // one withdraws. Thus one of them gets all items, and both end.
@@ -98,7 +101,7 @@ func newTransactions(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *o
 func (tx *transactions) begin(state byte, token string, changes []*Change) transactionRecord {
 	now := tx.nowMicros()
 	r := transactionRecord{
-		id: string(tx.newToken()), state: state, written: now,
+		own: true, id: string(tx.newToken()), state: state, written: now,
 		deadline: now + transactionTimeout.Microseconds(), token: token,
 	}
 	for _, ch := range changes {
@@ -246,47 +249,6 @@ func (tx *transactions) freeRow(ctx context.Context, l *tableLayout, row layout.
 // has one.
 func anyIntent() *btpb.RowFilter {
 	return btclient.Chain(btclient.OfColumnPrefix(lens.FamilyState, []byte{intentQualifier}), btclient.KeysOnly())
-}
-
-// decided finds out whether a transaction is committed after an attempt to commit it failed
-// with the error cause. It aborts the transaction if it is still pending. If it returns an
-// error, the outcome is unknown.
-func (tx *transactions) decided(ctx context.Context, r *transactionRecord, cause error) (committed bool, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
-	defer cancel()
-	aborted, err := tx.decide(ctx, r, transactionAborted)
-	if err == nil && aborted {
-		return false, nil
-	}
-	if err == nil {
-		if committed, err = tx.isCommitted(ctx, r); err == nil {
-			return committed, nil
-		}
-	}
-	if errors.Is(err, errRecordGone) {
-		// The record was removed after all its intents. An intent that arrives later must be
-		// removed.
-		tx.abandon(ctx, r)
-	} else {
-		tx.leave(r.id)
-	}
-	return false, fmt.Errorf("the outcome of the transaction is unknown: %w", errors.Join(cause, err))
-}
-
-// abandon aborts a transaction and removes its intents and its record. If that fails, it logs
-// the error, and leaves the rest to settleTransactions.
-func (tx *transactions) abandon(ctx context.Context, r *transactionRecord) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
-	defer cancel()
-	_, err := tx.decide(ctx, r, transactionAborted)
-	if err == nil {
-		r.state = transactionAborted
-		err = tx.finish(ctx, r)
-	}
-	if err != nil {
-		tx.leave(r.id)
-		tx.o.Logger.WarnContext(ctx, "the cleanup of a canceled transaction is postponed", "error", err)
-	}
 }
 
 // leave remembers a transaction that settleTransactions must finish.
