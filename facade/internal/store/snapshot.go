@@ -153,7 +153,7 @@ func (ta *transactor) readHolding(ctx context.Context, absent, present []*ItemRe
 		// items were held until now.
 		ok, err = ta.tx.decide(ctx, &r, transactionAborted)
 	}
-	ta.later(func() { ta.abandon(ctx, &r, holds) })
+	ta.abandon(ctx, &r, holds)
 	return ok && err == nil, err
 }
 

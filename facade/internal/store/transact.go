@@ -88,7 +88,10 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 	ordered := slices.DeleteFunc(slices.Clone(changes), func(ch *Change) bool { return ch.write.slot == nil })
 	inKeyOrder(ordered)
 	r := ta.tx.begin(transactionPending, req.Token, ordered)
-	known, replayed, err := ta.prepare(ctx, req, changes)
+	known, replayed, err := ta.prepare(ctx, req, &r, changes)
+	if r.recorded && (err != nil || replayed || refused(changes)) {
+		ta.forget(ctx, &r)
+	}
 	switch {
 	case err != nil:
 		return false, false, err
@@ -101,11 +104,14 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 	if req.Token != "" {
 		r.sizes = imageSizes(changes, (*Change).evaluated)
 	}
-	if err := ta.tx.record(ctx, &r); err != nil {
-		ta.abandon(ctx, &r, ordered)
-		return false, false, err
+	if !r.recorded {
+		if err := ta.tx.record(ctx, &r); err != nil {
+			ta.abandon(ctx, &r, ordered)
+			return false, false, err
+		}
 	}
-	ok, err := ta.claimAndPlace(ctx, req, &r, known, ordered)
+	ok, unmark, err := ta.claimAndPlace(ctx, req, &r, known, ordered)
+	defer func() { unmark() }()
 	if ok && err == nil {
 		if req.Token != "" { // an item may have changed since it was evaluated
 			r.sizes = imageSizes(changes, func(ch *Change) attr.Item { return ch.Old })
@@ -135,21 +141,21 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 		return false, false, err
 	}
 	r.state = transactionCommitted
-	defer ta.mark(ctx, markedRows(ordered))()
+	if !ta.lanes.Wide() {
+		unmark = ta.mark(ctx, markedRows(ordered))
+	}
 	if err := ta.settle(ctx, &r, ordered); err != nil {
 		ta.tx.leave(r.id)
 		return true, false, fmt.Errorf("the transaction is committed, but not all of its items are written yet: %w", err)
 	}
-	if err := ta.tx.removeRecord(ctx, &r); err != nil {
-		ta.postpone(ctx, &r, err)
-	}
+	ta.forget(ctx, &r)
 	return true, false, nil
 }
 
 // prepare looks for an earlier request with the token, if there is one, and evaluates the
 // changes. It sets Err of the changes that are impossible. known and replayed are the results of
-// findRequest.
-func (ta *transactor) prepare(ctx context.Context, req RequestToken, changes []*Change) (known []byte, replayed bool, err error) {
+// findRequest. If calls run concurrently, prepare also writes the record.
+func (ta *transactor) prepare(ctx context.Context, req RequestToken, r *transactionRecord, changes []*Change) (known []byte, replayed bool, err error) {
 	find := func() (err error) {
 		if req.Token != "" {
 			known, replayed, err = ta.tx.findRequest(ctx, req)
@@ -157,8 +163,14 @@ func (ta *transactor) prepare(ctx context.Context, req RequestToken, changes []*
 		return err
 	}
 	evaluate := func() error { return ta.evaluate(ctx, changes) }
+	var recordErr error // it does not matter to a transaction that fails anyway
+	record := func() error {
+		recordErr = ta.tx.record(ctx, r)
+		return nil
+	}
 	if ta.lanes.Wide() {
-		err = ta.lanes.Both(find, evaluate)
+		calls := []func() error{find, evaluate, record}
+		err = ta.lanes.Each(len(calls), func(i int) error { return calls[i]() })
 	} else if err = find(); err == nil && !replayed {
 		err = evaluate()
 	}
@@ -166,7 +178,10 @@ func (ta *transactor) prepare(ctx context.Context, req RequestToken, changes []*
 		return known, replayed, err
 	}
 	ta.refuseCollisions(changes)
-	return known, false, ta.judgeCopies(changes)
+	if err := ta.judgeCopies(changes); err != nil || refused(changes) {
+		return nil, false, err
+	}
+	return known, false, recordErr
 }
 
 // refused reports whether a change has an Err.
@@ -175,22 +190,31 @@ func refused(changes []*Change) bool {
 }
 
 // claimAndPlace claims the request's token, if it has one, and places the intents. placed is
-// false if a change has an Err. Errors: ErrTokenRunning.
-func (ta *transactor) claimAndPlace(ctx context.Context, req RequestToken, r *transactionRecord, known []byte, ordered []*Change) (placed bool, err error) {
-	if req.Token == "" {
-		return ta.placeIntents(ctx, r, ordered)
-	}
-	err = ta.lanes.Both(func() error {
-		ok, err := ta.tx.claimRequest(ctx, req, r, known)
-		if err == nil && !ok {
-			err = ErrTokenRunning
-		}
-		return err
-	}, func() (err error) {
+// false if a change has an Err. If calls run concurrently, claimAndPlace also calls mark; the
+// caller must call unmark. Errors: ErrTokenRunning.
+func (ta *transactor) claimAndPlace(ctx context.Context, req RequestToken, r *transactionRecord, known []byte, ordered []*Change) (placed bool, unmark func(), err error) {
+	unmark = func() {}
+	calls := []func() error{func() (err error) {
 		placed, err = ta.placeIntents(ctx, r, ordered)
 		return err
-	})
-	return placed, err
+	}}
+	if req.Token != "" {
+		calls = slices.Insert(calls, 0, func() error {
+			ok, err := ta.tx.claimRequest(ctx, req, r, known)
+			if err == nil && !ok {
+				err = ErrTokenRunning
+			}
+			return err
+		})
+	}
+	if rows := markedRows(ordered); ta.lanes.Wide() && len(rows) > 0 {
+		calls = append(calls, func() error {
+			unmark = ta.mark(ctx, rows)
+			return nil
+		})
+	}
+	err = ta.lanes.Each(len(calls), func(i int) error { return calls[i]() })
+	return placed, unmark, err
 }
 
 // locate sets write of each change. If the layout cannot hold an item, the change has no slot,

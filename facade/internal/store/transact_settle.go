@@ -85,26 +85,42 @@ func (ta *transactor) mark(ctx context.Context, all []tableRows) (unmark func())
 }
 
 // abandon aborts a transaction and removes its intents and its record. If that fails, it logs
-// the error, and leaves the rest to settleTransactions. A snapshot calls it in the background if
-// calls run concurrently.
+// the error, and leaves the rest to settleTransactions. If calls run concurrently, it removes
+// them in the background: every process that meets an intent of an aborted transaction removes
+// it.
 func (ta *transactor) abandon(ctx context.Context, r *transactionRecord, ordered []*Change) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
-	defer cancel()
 	// Without an intent, nobody waits for the outcome. Any process may abort a reading transaction.
 	if r.state == transactionPending && slices.ContainsFunc(ordered, (*Change).mayHold) {
 		if _, err := ta.tx.decide(ctx, r, transactionAborted); err != nil {
+			cancel()
 			ta.postpone(ctx, r, err)
 			return
 		}
 	}
 	r.state = transactionAborted
-	err := ta.settle(ctx, r, ordered)
-	if err == nil {
-		err = ta.tx.removeRecord(ctx, r)
-	}
-	if err != nil {
-		ta.postpone(ctx, r, err)
-	}
+	ta.later(func() {
+		defer cancel()
+		err := ta.settle(ctx, r, ordered)
+		if err == nil {
+			err = ta.tx.removeRecord(ctx, r)
+		}
+		if err != nil {
+			ta.postpone(ctx, r, err)
+		}
+	})
+}
+
+// forget removes the record of a transaction without intents, in the background if calls run
+// concurrently.
+func (ta *transactor) forget(ctx context.Context, r *transactionRecord) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	ta.later(func() {
+		defer cancel()
+		if err := ta.tx.removeRecord(ctx, r); err != nil {
+			ta.postpone(ctx, r, err)
+		}
+	})
 }
 
 // postpone leaves the cleanup of a transaction to settleTransactions, because of err.

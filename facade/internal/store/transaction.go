@@ -31,9 +31,11 @@ import (
 //	6. Settle each item: replace its cells. Then end the claim of the token, remove the
 //	   record, and answer.
 //
-// The calls of one step run concurrently if calls wait for a network (see package lanes), so
-// that the round trips of a transaction do not depend on its items. The record is written
-// before the claim, and removed after it: otherwise a repeated request could run twice.
+// If calls wait for a network (see package lanes), the calls of one step run concurrently, so
+// that the round trips of a transaction do not depend on its items. Step 2 then runs beside
+// step 1, the marks of step 6 are written beside step 3, and the record is removed after the
+// answer. The record is written before the claim, and removed after it: otherwise a repeated
+// request could run twice.
 //
 // A transaction that cannot happen removes its intents. It makes the record aborted before, so
 // that others need not wait for the removal. Without any intent, it only removes the record.
@@ -113,6 +115,7 @@ func (tx *transactions) begin(state byte, token string, changes []*Change) trans
 // record writes the record of a new transaction, unless the record exists: then this call was
 // delivered twice, and the transaction may already be decided.
 func (tx *transactions) record(ctx context.Context, r *transactionRecord) error {
+	r.recorded = true
 	_, err := tx.bt.CheckAndMutate(ctx, tx.o.Catalog, transactionRow(r.id), btclient.OfFamily(catalogFamily), nil, []*btpb.Mutation{
 		btclient.SetCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(r.state)),
 		btclient.SetCell(catalogFamily, transactionItemsQualifier, r.written, r.itemsValue()),

@@ -58,7 +58,8 @@ type transactionRecord struct {
 
 	// The fields below are not part of the record.
 
-	own bool // this process began the transaction
+	own      bool // this process began the transaction
+	recorded bool // this process wrote the record, or tried to
 	// claim is the value that this process wrote in the token's row, or nil. Another process
 	// reads it in that row.
 	claim []byte
