@@ -451,8 +451,8 @@ func (ta *transactor) meet(ctx context.Context, r *transactionRecord, ch *Change
 }
 
 // tryIntent is one attempt to place the intent of ch. It sets placed, or the reason in met or
-// Err. If neither is set, the caller can try again; cleared means that an obstacle of the item's
-// own is gone. The caller holds the latches of the table and the item.
+// Err. If neither is set, the caller can try again; cleared means that the attempt removed an
+// obstacle, such as an unfinished write. The caller holds the latches of the table and the item.
 func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Change) (cleared bool, err error) {
 	w, read, asked := ch.write, ch.st, ch.asked
 	ch.st, ch.asked = nil, false // a state serves only one attempt

@@ -90,7 +90,8 @@ func (ta *transactor) mark(ctx context.Context, all []tableRows) (unmark func())
 // it.
 func (ta *transactor) abandon(ctx context.Context, r *transactionRecord, ordered []*Change) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
-	// Without an intent, nobody waits for the outcome. Any process may abort a reading transaction.
+	// Without an intent, no other process waits for the outcome. A reading transaction may be
+	// aborted by any process.
 	if r.state == transactionPending && slices.ContainsFunc(ordered, (*Change).mayHold) {
 		if _, err := ta.tx.decide(ctx, r, transactionAborted); err != nil {
 			cancel()
