@@ -106,8 +106,12 @@ func (tx *transactions) begin(state byte, token string, changes []*Change) trans
 		own: true, id: string(tx.newToken()), state: state, written: now,
 		deadline: now + transactionTimeout.Microseconds(), token: token,
 	}
-	for _, ch := range changes {
-		r.items = append(r.items, transactionItem{table: ch.Table.Name, tableID: ch.Table.ID, key: ch.Table.Key.AppendKey(nil, ch.Key)})
+	r.items = make([]transactionItem, len(changes))
+	var keys []byte
+	for i, ch := range changes {
+		start := len(keys)
+		keys = ch.Table.Key.AppendKey(keys, ch.Key)
+		r.items[i] = transactionItem{table: ch.Table.Name, tableID: ch.Table.ID, key: keys[start:len(keys):len(keys)]}
 	}
 	return r
 }
