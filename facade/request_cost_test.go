@@ -194,7 +194,7 @@ func TestRequest_Allocations(t *testing.T) {
 // mostAllocations are the limits of TestRequest_Allocations, by name of the request.
 var mostAllocations = map[string]float64{
 	"Get": 86, "Put": 210, "Put_Conditional": 227, "Put_Plain": 118, "Update_Spread": 244, "Update_Hot": 249,
-	"Query": 1175, "Query_Index": 824, "Scan_1MB": 10900, "BatchWrite": 3790, "TransactWrite": 2320,
+	"Query": 1175, "Query_Index": 824, "Scan_1MB": 10900, "BatchWrite": 3690, "TransactWrite": 2225,
 }
 
 // TestMemoryOfReads: the allocations for a page of a query or scan are the same in tables
