@@ -16,10 +16,12 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/cells"
 	"github.com/tabletop-emu/tabletop/emu/internal/load"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/internal/cause"
+	"github.com/tabletop-emu/tabletop/internal/inproc"
 )
 
 // Faults makes calls fail. It affects calls only while it is armed.
@@ -110,6 +112,8 @@ type call struct {
 	at      replica.At     // the same cluster; its id is "" if all are down
 
 	read load.Rows // rows sent by ReadRows
+	// rows takes the rows of ReadRows for a client in this process; nil: they are sent in messages.
+	rows cells.RowSink
 
 	decode     func(any) error
 	ic         grpc.UnaryServerInterceptor
@@ -293,8 +297,9 @@ func (c *call) runStream(handler grpc.StreamHandler, impl any, info *grpc.Stream
 	case !c.method.served:
 		return c.method.notBuilt()
 	case c.faults != nil && c.faults.Armed():
-		return c.faults.Stream(c.service(impl), c, info, handler)
+		return c.faults.Stream(c.service(impl), c, info, handler) // it may count and cut messages
 	}
+	c.rows = inproc.SinkOf(c.ServerStream)
 	return handler(c.service(impl), c)
 }
 
@@ -337,6 +342,18 @@ func (c *call) SendMsg(m any) error {
 	}
 	return err
 }
+
+// sendRows confirms rows that the client's sink has taken, with an empty message.
+func (c *call) sendRows(rows int, bytes int64) error {
+	err := c.SendMsg(onlyRows)
+	if err == nil {
+		c.ended.Rows += rows
+		c.ended.Bytes += bytes
+	}
+	return err
+}
+
+var onlyRows = &btpb.ReadRowsResponse{}
 
 // recoverPanic turns a panic in a handler into the error of its call.
 func recoverPanic(logger *slog.Logger, method string, err *error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
+	"github.com/tabletop-emu/tabletop/emu/internal/load"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
@@ -64,13 +65,20 @@ func (c *call) readRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRows
 		return err
 	}
 	r := &rowReader{
-		program: program,
-		out: &rowchunks.Writer{
-			Send: stream.Send, SendCopies: c.method.described && c.wireCopies, WholeRows: func() bool { return wantsWholeRows(ctx) }, RowLimitBytes: c.rowLimitBytes(),
-		},
+		program:      program,
+		out:          rowchunks.Writer{RowLimitBytes: c.rowLimitBytes(), Send: stream.Send},
 		limit:        req.GetRowsLimit(),
 		at:           c.at,
 		wantsScanned: func() bool { return c.clientFeatures(ctx).GetLastScannedRowResponses() },
+	}
+	if c.rows != nil {
+		r.out.Rows, r.out.SendRows = c.rows, c.sendRows
+		if c.read.Counted() {
+			r.counts = &c.read
+		}
+	} else {
+		r.out.SendCopies = c.method.described && c.wireCopies
+		r.out.WholeRows = func() bool { return wantsWholeRows(ctx) }
 	}
 	if spans, ok := engineSpans(t.rows(rows).Intersect(program.Rows())); ok {
 		scan, err := c.scan(ctx, t, r.at, engine.ScanOptions{Spans: spans, Reverse: req.GetReversed()})
@@ -120,8 +128,9 @@ func (s *Server) rowLimitBytes() int {
 // rowReader moves rows from a scan through a filter to the response.
 type rowReader struct {
 	program *filter.Program
-	out     *rowchunks.Writer
-	limit   int64 // rows; 0 for unlimited
+	out     rowchunks.Writer
+	counts  *load.Rows // counts rows that are not sent in messages; nil for none
+	limit   int64      // rows; 0 for unlimited
 	at      replica.At
 	// wantsScanned reports whether the client understands last_scanned_row_key. It is a
 	// function because few reads need it.
@@ -134,12 +143,13 @@ type rowReader struct {
 
 func (r *rowReader) read(ctx context.Context, t target, scan replica.Scan) error {
 	src, gate, ok := t.cells(scan)
+	add := r.out.Add
 	for ok && scan.NextRow() {
 		if gate != nil {
 			gate.BeginRow()
 		}
 		r.out.Begin(scan.Row())
-		seen, err := r.program.Run(ctx, scan.Row(), src, r.out.Add)
+		seen, err := r.program.Run(ctx, scan.Row(), src, add)
 		if err != nil {
 			return err
 		}
@@ -156,6 +166,9 @@ func (r *rowReader) read(ctx context.Context, t target, scan replica.Scan) error
 				return err
 			}
 			continue
+		}
+		if r.counts != nil {
+			r.counts.Row(scan.Row(), r.out.RowBytes())
 		}
 		r.silent = 0
 		r.cellsReturned += cells

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/cells"
 	"github.com/tabletop-emu/tabletop/internal/pull"
 )
 
@@ -24,7 +25,9 @@ type clientStream struct {
 	desc *grpc.StreamDesc
 	impl any
 	opts []grpc.CallOption
+	rows cells.RowSink // see Channel.ReadRows; nil for none
 
+	server   serverStream
 	mu       sync.Mutex // held while the handler runs or is stopped; guards all below
 	req      proto.Message
 	running  bool        // the handler has begun and not returned
@@ -33,7 +36,8 @@ type clientStream struct {
 	stop     func()
 	peeked   proto.Message   // read ahead by Header
 	short    []proto.Message // the messages of a handler that ran at once
-	reported bool            // the client's options have the end of the call
+	single   [1]proto.Message
+	reported bool // the client's options have the end of the call
 	done     bool
 	err      error // why the stream ended; io.EOF after success
 	handler  error // error of the handler
@@ -102,20 +106,25 @@ func (s *clientStream) RecvMsg(m any) error {
 	if !ok {
 		return status.Errorf(codes.Internal, "inproc: reply of %s is a %T, not a protobuf message", s.cl.method, m)
 	}
+	msg, err := s.receive()
+	if err != nil {
+		return err
+	}
+	return share(out, msg)
+}
+
+// receive returns the handler's next message.
+func (s *clientStream) receive() (proto.Message, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.leftLocked() && !s.done {
 		s.finishLocked(s.cl.contextStatus())
 	}
-	msg := s.peeked
-	s.peeked = nil
-	if msg == nil {
-		var err error
-		if msg, err = s.pullLocked(); err != nil {
-			return err
-		}
+	if msg := s.peeked; msg != nil {
+		s.peeked = nil
+		return msg, nil
 	}
-	return share(out, msg)
+	return s.pullLocked()
 }
 
 // pullLocked runs the handler to its next message.
@@ -155,10 +164,8 @@ func (s *clientStream) beginLocked() error {
 	}
 	// An interceptor may also end the goroutine, as the failure of a test does.
 	defer s.endLocked()
-	s.run(func(m proto.Message) bool {
-		s.short = append(s.short, m)
-		return true
-	})
+	s.short = s.single[:0]
+	s.run(nil)
 	s.next = s.nextShort
 	if s.cl.ended() {
 		return s.cl.contextStatus()
@@ -246,10 +253,11 @@ func (s *clientStream) nextShort() (proto.Message, bool) {
 	return m, true
 }
 
-// run runs the handler, and passes its messages to yield.
+// run runs the handler, and passes its messages to yield. If yield is nil, it keeps them in short.
 func (s *clientStream) run(yield func(proto.Message) bool) {
 	defer recoverTo(&s.handler, s.cl.method)
-	ss := &serverStream{s: s, yield: yield}
+	ss := &s.server
+	ss.yield = yield
 	if icept := s.ch.opts.Stream; icept != nil {
 		info := &grpc.StreamServerInfo{FullMethod: s.cl.method, IsServerStream: true}
 		s.handler = icept(s.impl, ss, info, s.desc.Handler)
@@ -308,6 +316,10 @@ func (ss *serverStream) SendMsg(m any) error {
 		return err
 	}
 	ss.s.cl.closeHeader()
+	if ss.yield == nil {
+		ss.s.short = append(ss.s.short, msg)
+		return nil
+	}
 	if !ss.yield(msg) {
 		ss.stopped = true
 		return ss.s.cl.contextStatus()
