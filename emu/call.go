@@ -112,8 +112,9 @@ type call struct {
 	at      replica.At     // the same cluster; its id is "" if all are down
 
 	read load.Rows // rows sent by ReadRows
-	// rows takes the rows of ReadRows for a client in this process; nil: they are sent in messages.
-	rows cells.RowSink
+	// sink takes the rows of ReadRows for a client in this process; nil: they are sent in messages.
+	sink   cells.RowSink
+	reader *rowReader // of ReadRows; nil before the first
 
 	decode     func(any) error
 	ic         grpc.UnaryServerInterceptor
@@ -121,6 +122,7 @@ type call struct {
 	decodes    func(any) error
 	intercepts grpc.UnaryServerInterceptor
 	handles    grpc.UnaryHandler
+	sendsRows  func(rows int, bytes int64) error
 }
 
 var callPool = sync.Pool{New: func() any {
@@ -137,6 +139,7 @@ var callPool = sync.Pool{New: func() any {
 		c.req = req // an interceptor may have replaced it
 		return c.handler(ctx, req)
 	}
+	c.sendsRows = c.sendRows
 	return c
 }}
 
@@ -164,7 +167,8 @@ func (c *call) end(began time.Time, streams bool, err error) {
 	}
 	c.calls.End()
 	c.read.Begin(nil)
-	*c = call{decodes: c.decodes, intercepts: c.intercepts, handles: c.handles, read: c.read}
+	c.reader.release()
+	*c = call{decodes: c.decodes, intercepts: c.intercepts, handles: c.handles, sendsRows: c.sendsRows, read: c.read, reader: c.reader}
 	callPool.Put(c)
 }
 
@@ -299,7 +303,7 @@ func (c *call) runStream(handler grpc.StreamHandler, impl any, info *grpc.Stream
 	case c.faults != nil && c.faults.Armed():
 		return c.faults.Stream(c.service(impl), c, info, handler) // it may count and cut messages
 	}
-	c.rows = inproc.SinkOf(c.ServerStream)
+	c.sink = inproc.SinkOf(c.ServerStream)
 	return handler(c.service(impl), c)
 }
 

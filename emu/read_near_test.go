@@ -124,13 +124,14 @@ func (s *sink) BeginRow(key []byte)  { s.text = append(s.text, string(key)) }
 func (s *sink) AddCell(c cells.Cell) { s.text = append(s.text, string(c.Value)) }
 func (s *sink) EndRow()              { s.text = append(s.text, ".") }
 
-// readInto reads all rows of the table into a sink, and returns the number of chunks in messages.
-func readInto(e *env, s cells.RowSink) (chunks int, err error) {
+// readInto reads rows of the table into a sink, and returns the number of chunks in messages.
+func readInto(e *env, s cells.RowSink, req *btpb.ReadRowsRequest) (chunks int, err error) {
 	e.t.Helper()
 	conn := e.srv.Conn().(interface {
 		ReadRows(context.Context, *btpb.ReadRowsRequest, cells.RowSink) (btpb.Bigtable_ReadRowsClient, io.Closer, error)
 	})
-	stream, end, err := conn.ReadRows(e.ctx(), &btpb.ReadRowsRequest{TableName: testTable}, s)
+	req.TableName = testTable
+	stream, end, err := conn.ReadRows(e.ctx(), req, s)
 	if err != nil {
 		return 0, err
 	}
@@ -170,17 +171,17 @@ func TestReadRows_NearFaults(t *testing.T) {
 	e.mustMutate("a", set("f", "q", 1000, "v"))
 	e.mustMutate("b", set("f", "q", 1000, "w"))
 	var s sink
-	if chunks, err := readInto(e, &s); err != nil || chunks != 0 || strings.Join(s.text, " ") != "a v . b w ." {
+	if chunks, err := readInto(e, &s, &btpb.ReadRowsRequest{}); err != nil || chunks != 0 || strings.Join(s.text, " ") != "a v . b w ." {
 		t.Errorf("without faults: %d chunks, %q, %v", chunks, s.text, err)
 	}
 	faults.armed, s = true, sink{}
-	if chunks, err := readInto(e, &s); status.Code(err) != codes.Aborted || chunks != 2 || s.text != nil {
+	if chunks, err := readInto(e, &s, &btpb.ReadRowsRequest{}); status.Code(err) != codes.Aborted || chunks != 2 || s.text != nil {
 		t.Errorf("with a fault: %d chunks, %q, %v", chunks, s.text, err)
 	}
 	copies := newEnvWith(t, Options{CloneInProcess: true}, engine.Options{})
 	copies.createTable("t", "f")
 	copies.mustMutate("a", set("f", "q", 1000, "v"))
-	if chunks, err := readInto(copies, &s); err != nil || chunks != 1 || s.text != nil {
+	if chunks, err := readInto(copies, &s, &btpb.ReadRowsRequest{}); err != nil || chunks != 1 || s.text != nil {
 		t.Errorf("with copied messages: %d chunks, %q, %v", chunks, s.text, err)
 	}
 }

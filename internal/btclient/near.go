@@ -26,6 +26,7 @@ const (
 type arrived struct {
 	clone bool  // rows have memory of their own
 	rows  []Row // whole rows that were not handed out
+	one   [1]Row
 
 	key   []byte // of the current row
 	cells []Cell // of the current row, from the index first
@@ -52,6 +53,9 @@ func (a *arrived) EndRow() {
 	row := Row{Key: a.key, Cells: slices.Clip(a.cells[a.first:])}
 	if a.clone {
 		row.Cells, a.cells = slices.Clone(row.Cells), a.cells[:0]
+	}
+	if a.rows == nil {
+		a.rows = a.one[:0]
 	}
 	a.rows = append(a.rows, row)
 }

@@ -30,9 +30,10 @@ type clientStream struct {
 	server   serverStream
 	mu       sync.Mutex // held while the handler runs or is stopped; guards all below
 	req      proto.Message
+	begun    bool
 	running  bool        // the handler has begun and not returned
 	release  func() bool // detaches a coroutine from its context
-	next     func() (proto.Message, bool)
+	next     func() (proto.Message, bool) // of a coroutine
 	stop     func()
 	peeked   proto.Message   // read ahead by Header
 	short    []proto.Message // the messages of a handler that ran at once
@@ -132,13 +133,14 @@ func (s *clientStream) pullLocked() (proto.Message, error) {
 	if s.done {
 		return nil, s.err
 	}
-	if s.next == nil {
+	if !s.begun {
+		s.begun = true
 		if err := s.beginLocked(); err != nil {
 			s.finishLocked(err)
 			return nil, s.err
 		}
 	}
-	msg, ok := s.next()
+	msg, ok := s.nextLocked()
 	switch {
 	case s.leftLocked():
 		s.finishLocked(s.cl.contextStatus())
@@ -166,7 +168,6 @@ func (s *clientStream) beginLocked() error {
 	defer s.endLocked()
 	s.short = s.single[:0]
 	s.run(nil)
-	s.next = s.nextShort
 	if s.cl.ended() {
 		return s.cl.contextStatus()
 	}
@@ -243,8 +244,11 @@ func isShort(req proto.Message) bool {
 	}
 }
 
-// nextShort returns the next message of a handler that has run.
-func (s *clientStream) nextShort() (proto.Message, bool) {
+// nextLocked returns the next message of the coroutine, or of a handler that has run.
+func (s *clientStream) nextLocked() (proto.Message, bool) {
+	if s.next != nil {
+		return s.next()
+	}
 	if len(s.short) == 0 {
 		return nil, false
 	}

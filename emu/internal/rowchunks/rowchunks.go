@@ -83,6 +83,9 @@ type Writer struct {
 	committed, committedSize int
 }
 
+// Reset clears the Writer, and keeps small memory that it shares with no message.
+func (w *Writer) Reset() { *w = Writer{qualifier: w.qualifier[:0]} }
+
 // Begin starts a row. The caller must not change key until Commit.
 func (w *Writer) Begin(key []byte) {
 	w.row, w.cells, w.rowBytes = key, 0, len(key)
