@@ -9,10 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
+
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/test/costs"
+	"github.com/tabletop-emu/tabletop/internal/test/cputime"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
@@ -22,8 +25,13 @@ import (
 // production.
 func newSharingServer(tb testing.TB) *Server {
 	tb.Helper()
+	return newServerOver(tb, peer.Start(tb, engine.Options{}, emu.Options{}).Conn())
+}
+
+func newServerOver(tb testing.TB, conn grpc.ClientConnInterface) *Server {
+	tb.Helper()
 	s, err := New(tb.Context(), Options{
-		Conn: peer.Start(tb, engine.Options{}, emu.Options{}).Conn(), Now: clock.New().Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
+		Conn: conn, Now: clock.New().Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
@@ -146,6 +154,27 @@ func BenchmarkRequest(b *testing.B) {
 				}
 				n++
 			}
+		})
+	}
+}
+
+// BenchmarkCompareMessages compares reads without messages with the same reads by messages, in one
+// process.
+func BenchmarkCompareMessages(b *testing.B) {
+	near := newSharingServer(b)
+	far := newServerOver(b, struct{ grpc.ClientConnInterface }{peer.Start(b, engine.Options{}, emu.Options{}).Conn()})
+	loadCostTables(b, near, costItems)
+	loadCostTables(b, far, costItems)
+	for _, r := range costRequests {
+		b.Run(r.name, func(b *testing.B) {
+			call := func(s *Server) func(int) {
+				return func(i int) {
+					if _, err := s.Call(b.Context(), r.operation, []byte(r.body(8*i))); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			cputime.Ratio(b, call(near), call(far))
 		})
 	}
 }
