@@ -91,6 +91,7 @@ func (d *Pair) warnOfCost(p fixtures.Pattern, done report.PatternReport) {
 type nativeForm struct {
 	name string // in failures
 	from Index
+	read *fixtures.NativeRead // nil for SQL, whose statement gives the order
 	rows func(context.Context, *report.PatternReport) iter.Seq2[layout.Row, error]
 }
 
@@ -98,7 +99,7 @@ type nativeForm struct {
 func (d *Pair) forms(p fixtures.Pattern) (forms []nativeForm) {
 	if q := p.Bigtable.Read; q != nil {
 		from := d.stored(q.Table)
-		forms = append(forms, nativeForm{"native read", from, func(ctx context.Context, done *report.PatternReport) iter.Seq2[layout.Row, error] {
+		forms = append(forms, nativeForm{"native read", from, q, func(ctx context.Context, done *report.PatternReport) iter.Seq2[layout.Row, error] {
 			read := askOf(q)
 			read.Table, read.View = from.ID, from.View != nil
 			read.Stats = func(s *btpb.ReadIterationStats) {
@@ -109,7 +110,7 @@ func (d *Pair) forms(p fixtures.Pattern) (forms []nativeForm) {
 	}
 	if q := p.Bigtable.SQL; q != nil {
 		from := d.stored(q.Table)
-		forms = append(forms, nativeForm{"SQL", from, func(ctx context.Context, _ *report.PatternReport) iter.Seq2[layout.Row, error] {
+		forms = append(forms, nativeForm{"SQL", from, nil, func(ctx context.Context, _ *report.PatternReport) iter.Seq2[layout.Row, error] {
 			return sqlRows(ctx, d.b, from, q)
 		}})
 	}
@@ -119,8 +120,7 @@ func (d *Pair) forms(p fixtures.Pattern) (forms []nativeForm) {
 // native runs a form of the native read and turns its rows into items. unreadable are the rows that
 // the inverse mapping refuses.
 func (d *Pair) native(ctx context.Context, p fixtures.Pattern, form nativeForm, done *report.PatternReport) (out []attr.Item, unreadable []report.Failure, err error) {
-	q := p.Bigtable.Read
-	reversed := q != nil && q.Reversed
+	reversed := form.read != nil && form.read.Reversed
 	for row, err := range form.rows(ctx, done) {
 		if err != nil {
 			return nil, nil, err
@@ -145,7 +145,7 @@ func (d *Pair) native(ctx context.Context, p fixtures.Pattern, form nativeForm, 
 		})
 		out = append(out, found...)
 	}
-	if p.Expect.Order == "merged" && done.Ranges > 1 {
+	if p.Expect.Order == "merged" && form.read != nil && done.Ranges > 1 {
 		d.merge(out, func(x Index) bool { return x.ID == form.from.ID }, reversed)
 	}
 	return out, unreadable, nil
