@@ -484,7 +484,7 @@ rules:
 		t.Fatal(err)
 	}
 	fmt.Fprintf(b, "The row key of an entry is the ordered code of the cells of the index's key and of the row key in the table: `%s` for the item `{id: o1, city: Rome, rank: 7}`, where `00 01` separates. ", strings.ReplaceAll(string(at.Row), "\x00\x01", " 00 01 "))
-	b.WriteString("A view of all attributes has the families of the table. Another view has a cell `default:NAME` for each attribute, and `default:_type_NAME` for a value of another type than the schema's.\n\n" +
+	b.WriteString("A view of all attributes has the families of the table. Another view has a cell `default:NAME` for each attribute, and `default:_type_NAME` for a value whose type differs from the schema's.\n\n" +
 		"The DynamoDB endpoint reads a view as the index. Native readers name the view instead of a table. In Python the entries of Rome, and those with a rank from 7 to 9 by [SQL](sql.md#from-a-program), whose rows also have the columns of the key:\n\n" +
 		"```python\nview = client.get_materialized_view(\"my-instance\", \"orders__by-rank\")\n" +
 		"rome = view.read_rows(ReadRowsQuery(row_ranges=RowRange(b\"Rome\\x00\\x01\", b\"Rome\\x00\\x02\")))\n" +

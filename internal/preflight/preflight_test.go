@@ -165,7 +165,7 @@ func TestExplain(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		`unexpected HTTP status code received from server: 404 (Not Found); transport: received unexpected content-type "text/html"`:   "the server is not a Bigtable: expected its gRPC API",
-		`unexpected HTTP status code received from server: 502 (Bad Gateway); transport: received unexpected content-type "text/html"`: "another server than the Bigtable answered, perhaps a proxy",
+		`unexpected HTTP status code received from server: 502 (Bad Gateway); transport: received unexpected content-type "text/html"`: "a server other than the Bigtable answered, perhaps a proxy",
 		"tls: failed to verify certificate: x509: certificate signed by unknown authority":                                             "the certificate of the server is not trusted: pass the trusted ones (--ca FILE)",
 		"no access token is available: tls: failed to verify certificate: x509: certificate signed by unknown authority":               "the certificate of the token server is not trusted: add it to the trusted certificates of the system, or set $SSL_CERT_FILE",
 	} {
