@@ -162,7 +162,7 @@ func (c *conn) readHead() error {
 	}
 	err = c.head.Read(c.in)
 	if tooLarge := (*fasthttp.ErrSmallBuffer)(nil); errors.As(err, &tooLarge) && c.in.Size() < c.server.opts.MaxHeadBytes {
-		arrived, _ := c.in.Peek(c.in.Buffered()) // what is buffered is there
+		arrived, _ := c.in.Peek(c.in.Buffered()) // all of it is buffered
 		c.in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(arrived)), c), c.server.opts.MaxHeadBytes)
 		err = c.head.Read(c.in)
 	}
