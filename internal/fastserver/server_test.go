@@ -3,11 +3,13 @@ package fastserver
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -317,6 +319,52 @@ func TestServer_HeaderLines(t *testing.T) {
 				t.Errorf("the header is %.20q", got)
 			}
 			_ = resp.Body.Close()
+		}
+	})
+}
+
+// TLS clients are served and watched like others. A client that speaks plain text is told so.
+func TestServer_TLS(t *testing.T) {
+	t.Parallel()
+	certified := httptest.NewUnstartedServer(nil)
+	certified.StartTLS()
+	certified.Close()
+	synctest.Test(t, func(t *testing.T) {
+		left := make(chan error)
+		s := start(t, func(ctx context.Context, r *exchange.Request, a *exchange.Answer) {
+			select {
+			case <-time.After(time.Hour):
+				a.Status, a.Body = http.StatusOK, []byte("late")
+			case <-ctx.Done():
+				left <- ctx.Err()
+			}
+		})
+		defer s.stop(t)
+		secure := func() *client {
+			ours, theirs := net.Pipe()
+			s.pipes.conns <- tls.Server(theirs, &tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12})
+			c := tls.Client(ours, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // the certificate is that of a test
+			return &client{c, bufio.NewReader(c)}
+		}
+		stays, leaves := secure(), secure()
+		stays.say(t, get)
+		leaves.say(t, get)
+		time.Sleep(time.Minute)
+		go func() { _ = leaves.Conn.Close() }()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("the operation ends with %v", err)
+		}
+		stays.hears(t, http.StatusOK, "late", false)
+		stays.say(t, get)
+		stays.hears(t, http.StatusOK, "late", false)
+		_ = stays.Conn.Close()
+
+		ours, theirs := net.Pipe()
+		s.pipes.conns <- tls.Server(theirs, &tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12})
+		go func() { _, _ = io.WriteString(ours, get) }()
+		text, err := io.ReadAll(ours)
+		if err != nil || !strings.HasSuffix(string(text), "\r\n\r\nClient sent an HTTP request to an HTTPS server.\n") {
+			t.Errorf("plain text is answered with %q, %v", text, err)
 		}
 	})
 }
