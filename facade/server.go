@@ -122,7 +122,7 @@ func (s *Server) respond(ctx context.Context, r *exchange.Request, id string, ob
 	return a
 }
 
-// answer runs the operation that r requests, and returns the response, also for an error.
+// answer runs the operation that r requests, and returns the response, even for an error.
 func (s *Server) answer(ctx context.Context, r *exchange.Request, requestID string, observed *Call) wire.Response {
 	var watermark string
 	body, err := s.call(ctx, r, &watermark, observed)
