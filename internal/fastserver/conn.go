@@ -88,7 +88,7 @@ func (c *conn) setHeadDeadline() {
 // serve answers the requests of the connection.
 func (c *conn) serve() {
 	c.setHeadDeadline() // for the first request
-	for !c.ending && c.next() {
+	for !c.ending && !c.server.stopping.Load() && c.next() {
 		if c.respond() != nil {
 			return
 		}
@@ -181,7 +181,7 @@ func (c *conn) refuse(status int) {
 	}
 	c.ending, c.old = true, false
 	_ = c.write(false) // the client may have gone
-	c.body.open = true
+	c.body.open = true // serve lingers
 }
 
 // receive fills c.request from c.head. The status is 0 if the handler can answer the request.
@@ -271,12 +271,12 @@ func (c *conn) respond() error {
 	if c.body.open && !c.body.awaited { // a client that writes before it reads must get the answer
 		_, _ = io.CopyN(io.Discard, &c.body, maxUnreadBytes+1)
 	}
-	c.watcher.leave(c)
 	if c.answer.Close || c.body.open || c.server.stopping.Load() {
 		c.ending = true
 	}
 	err := c.write(c.request.Method == http.MethodHead)
 	c.answer.Written()
+	c.watcher.leave(c) // only now: a stop ends connections without an operation
 	return err
 }
 

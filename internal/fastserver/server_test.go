@@ -244,6 +244,21 @@ func TestServer_Shutdown(t *testing.T) {
 			t.Errorf("Serve returns %v", err)
 		}
 
+		// It also waits for an answer that is being written.
+		s = start(t, func(_ context.Context, _ *exchange.Request, a *exchange.Answer) {
+			a.Status, a.Body = http.StatusOK, []byte("whole")
+		})
+		asks = s.client()
+		asks.say(t, get)
+		synctest.Wait()
+		go func() { stopped <- s.Shutdown(t.Context()) }()
+		synctest.Wait()
+		asks.hears(t, http.StatusOK, "whole", false)
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+		<-s.ended
+
 		// After the time of the stop, Close ends the request.
 		s = start(t, func(ctx context.Context, _ *exchange.Request, _ *exchange.Answer) { <-ctx.Done() })
 		asks = s.client()
