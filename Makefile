@@ -105,7 +105,7 @@ test-stress: ## run the quick tier RUNS times beside two busy loops, shuffled, o
 # The packages with concurrent code.
 RACED := ./engine/... ./emu/... ./facade ./facade/internal/store/... ./facade/internal/jobs ./facade/internal/kinesis/... \
 	./facade/internal/throttle ./facade/internal/insights ./control/... ./testkit/... \
-	./internal/btclient ./internal/inproc ./internal/heat ./internal/filelock \
+	./internal/btclient ./internal/fastserver ./internal/inproc ./internal/heat ./internal/filelock \
 	./internal/preflight ./internal/test/failures ./internal/extsort ./internal/pull ./migrate/stream ./migrate/internal/apply ./migrate/internal/kinesis ./migrate/internal/settled
 
 # A test that hangs ends the run after this time, with a dump of its goroutines.
