@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -77,6 +78,12 @@ func TestKeys_Pin(t *testing.T) {
 	click(0)
 	if got := ask[string](p, tip); strings.Contains(got, "Rows") || strings.Contains(got, "key-0 ") {
 		t.Errorf("after a second click the place is %q", got)
+	}
+	// After the shortest time range the page opens with a longer one.
+	srv.lab.Clock().Advance(20 * time.Minute)
+	p.visit("/keys/tabletop/rows")
+	if got := ask[string](p, "document.querySelector('[aria-label=\"Time range\"]').value + ' ' + document.querySelector('.heat').checkVisibility()"); got != "an hour true" {
+		t.Errorf("twenty minutes later the page shows %s", got)
 	}
 	if got := ask[string](p, "document.querySelector('.note.warn a').getAttribute('href')"); got != "/docs/lint#l26-hot-key-range" {
 		t.Errorf("the rule is at %s", got)

@@ -78,7 +78,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
   const names = tables.bigtable.find((b) => b.name === t.name)?.dynamodb ?? [];
   const choose = (label, choices, value, act, said = (c) => c[0].toUpperCase() + c.slice(1)) => h('select', { 'aria-label': label, onchange: act }, choices.map((c) => h('option', { value: c, selected: c === value }, said(c))));
   const metric = choose('Metric', Object.keys(metrics), params.get('metric') ?? 'operations', () => draw());
-  const span = choose('Time', Object.keys(spans), params.get('span') ?? '15 minutes', () => { chosen = true; load(true); }, (c) => 'Last ' + c.replace(/^an /, ''));
+  const span = choose('Time range', Object.keys(spans), params.get('span') ?? '15 minutes', () => { chosen = true; load(true); }, (c) => 'Last ' + c.replace(/^an /, ''));
   const bright = h('input', { type: 'range', min: 1, max: 100, value: 50, 'aria-label': 'Brightness', oninput: () => draw() });
   const canvas = h('canvas', { role: 'img', tabindex: 0, 'aria-label': 'Load on keys over time: keys from top to bottom, time from left to right' });
   const hint = 'Point at the map for counts, click for links, drag to zoom. Keyboard: arrows move, Shift selects, Enter zooms, Escape resets.';
@@ -101,10 +101,9 @@ export async function show(main, { args: [instance, id], info, params, signal })
       map = await get(`heat/${part(instance)}/${part(id)}` + query({ project, last, step, limit: 256 }));
       if (signal.aborted) return;
       // A page that was opened without a time range shows the shortest one that has counts.
-      const longer = span.selectedIndex + 1;
-      if (!map.keys.length && !chosen && longer < span.options.length) {
-        span.selectedIndex = longer;
-        return load(whole);
+      if (!map.keys.length && !chosen) {
+        span.selectedIndex = (span.selectedIndex + 1) % span.options.length;
+        if (span.selectedIndex) return load(whole);
       }
       chosen = true;
       if (whole) window_ = null;
@@ -349,7 +348,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
   await load();
   const resized = new ResizeObserver(() => { if (!map?.keys.length) return; axes(bounds.first, bounds.first + bounds.height - 1); drawLegend(); });
   resized.observe(canvas);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => draw(), { signal });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => map && draw(), { signal });
   const every = setInterval(() => { if (!paused && !window_ && !pinned && !from && !document.hidden) load(); }, 5000);
   signal.addEventListener('abort', () => { clearInterval(every); resized.disconnect(); });
 }
