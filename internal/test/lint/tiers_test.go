@@ -87,6 +87,7 @@ var realTime = map[string]string{
 	"conformance/live/relay_test.go carry":                          "delays a connection",
 	"conformance/live/relay_test.go wait":                           "delays a connection",
 	"conformance/live/stage_test.go limited":                        "ends calls whose server was killed",
+	"conformance/console/console_test.go browser":                   "names the wait that lasts until the end of the time for all tests",
 	"conformance/live/stage_test.go pause":                          "waits between two looks at another process",
 	"conformance/live/verify_test.go TestVerify":                    "reports how long verifications took, and asserts nothing about it",
 	"conformance/live/verify_test.go applied":                       "waits until a process with the real time has applied a write",

@@ -80,6 +80,9 @@ func stress(ctx context.Context, runs, loops int, cpu string, packages []string)
 			return 3
 		}
 		_, _ = fmt.Fprintf(os.Stdout, "run %d of %d: %d tests passed, %d failed\n", run+1, runs, passed, failed)
+		if failed > 0 {
+			_, _ = fmt.Fprintf(os.Stdout, "failed so far: %s\n", strings.Join(slices.Sorted(maps.Keys(failures)), ", "))
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(failures)) {
 		f := failures[name]
