@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -24,6 +25,9 @@ func (p *tab) copied(label string) string {
 	p.until("globalThis.copied !== null")
 	return ask[string](p, "globalThis.copied")
 }
+
+// declared is a declaration of the error alone, which the function of a piece has as a parameter.
+var declared = regexp.MustCompile(`(?m)^err := client`)
 
 // builds fails the test unless pieces of code compile in a test that has the clients of both
 // endpoints.
@@ -57,7 +61,7 @@ var (
 )
 `)
 	for _, piece := range pieces {
-		fmt.Fprintf(&text, "\nfunc _(ctx context.Context, env *testkit.Env, client *bigtable.Client, err error) {\n%s\n}\n", strings.Replace(piece, "err := client", "err = client", 1))
+		fmt.Fprintf(&text, "\nfunc _(ctx context.Context, env *testkit.Env, client *bigtable.Client, err error) {\n%s\n}\n", declared.ReplaceAllString(piece, "err = client"))
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "copied.go")
@@ -316,7 +320,11 @@ func TestCopied_Calls(t *testing.T) {
 	p.click("[data-request]")
 	p.until("!!document.querySelector('.call')")
 	read := p.copied("Copy call as Go")
-	if !strings.HasPrefix(read, `err := client.Open("things").ReadRows(ctx, bigtable.SingleRow("a"), func(r bigtable.Row) bool {`) {
+	m, err := srv.ddb.Mapping(t.Context(), "things")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(read, `err := client.Open("`+m.TargetTable()+`").ReadRows(ctx, bigtable.SingleRow("a"), func(r bigtable.Row) bool {`) {
 		t.Errorf("a read is\n%s", read)
 	}
 	pieces := []string{read}

@@ -81,7 +81,7 @@ function touchedShown(whole, info) {
     const t = tableNamed(table);
     const view = table.includes('/materializedViews/'); // it has a page of its rows, and no history
     return h('li', {}, view ? h('a', { href: viewPath({ ...t, view: t.table }, info) }, plain(t.table)) : h('small', {}, plain(t.table)), ' ', key
-      ? view ? bytesShown(key, 120) : [h('a', { href: rowsPath(t, info, key) }, bytesShown(key, 120)), ' · ', h('a', { href: historyPath(t, info, key) }, 'history')]
+      ? view ? bytesShown(key, 120) : [h('a', { href: rowsPath(t, info, key) }, bytesShown(key, 120)), ' · ', h('a', { href: historyPath(t, info, key) }, 'History')]
       : ['from ', bytesShown(start, 80), end && [' before ', bytesShown(end, 80)]]);
   }), whole.more > 0 && h('li', { class: 'soft' }, `and ${number(whole.more)} more`));
 }
@@ -98,7 +98,7 @@ export function requestShown(whole, info, narrow) {
     h('dl', { class: 'facts' }, narrow && [word('Operation', 'op', whole.operation), word('Status', 'status', whole.status)], word('Table', 'table', whole.table, tableOf(whole)),
       whole.key && word('Key', 'key', key), whole.item && fact('Item', h('span', {}, narrow && !/\s/.test(key) ? h('button', { type: 'button', class: 'word', title: `Filter by key:${plain(key)}`, onclick: () => narrow(`key:${key}`) }, shown(key)) : shown(key), ' ', h('a', { href: itemHistoryPath(whole.table, whole.item) }, 'History')), true),
       fact('Condition', whole.condition, true), fact('Statement', whole.statement, true), fact('Started', h('time', { class: 'mono', datetime: whole.start, title: whole.start }, whole.start.slice(11, 23))), fact('Duration', millis(whole.millis)), fact('Attempt', attemptText(whole)), fact('Size', whole.bytes && size(whole.bytes)), fact('Rows', whole.rows && number(whole.rows)),
-      fact('Rows read', whole.rowsRead && number(whole.rowsRead)), fact('Capacity', capacityOf(whole.operation, whole.response)), fact('Endpoint', whole.endpoint === 'dynamodb' ? 'DynamoDB' : 'Bigtable'), word('Test', 'test', whole.test), fact('Request ID', whole.requestID), fact('Sent by', whole.own && 'the console, not counted')),
+      fact('Rows read', whole.rowsRead && number(whole.rowsRead)), fact('Capacity', capacityOf(whole.operation, whole.response)), fact('Endpoint', whole.endpoint === 'dynamodb' ? 'DynamoDB' : 'Bigtable'), word('Test', 'test', whole.test), fact('Request ID', whole.requestID, whole.requestID?.length > 16), fact('Sent by', whole.own && 'the console, not counted')),
     whole.stopped && h('p', { class: 'soft' }, 'The caller stopped reading: it had enough rows.'),
     whole.cut && h('p', { class: 'soft' }, 'The bodies are longer than 64 KiB and are not kept in full.'),
     whole.calls?.length > 0 && [h('h2', {}, whole.endpoint === 'dynamodb' ? `As Bigtable: ${counted(whole.calls.length, 'call')}` : 'Prepared by'), callsShown(whole.calls, whole.endpoint === 'dynamodb' && whole)],
