@@ -79,6 +79,9 @@ func TestKeys_Pin(t *testing.T) {
 	if got := ask[string](p, tip); strings.Contains(got, "Rows") || strings.Contains(got, "key-0 ") {
 		t.Errorf("after a second click the place is %q", got)
 	}
+	if !ask[bool](p, "((link) => { document.querySelector('input[type=range]').dispatchEvent(new Event('input')); return link.isConnected; })(document.querySelector('.sums a'))") {
+		t.Error("a link is replaced when the map is drawn again, and would lose the focus")
+	}
 	// After the shortest time range the page opens with a longer one.
 	srv.lab.Clock().Advance(20 * time.Minute)
 	p.visit("/keys/tabletop/rows")

@@ -108,7 +108,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
       chosen = true;
       if (whole) window_ = null;
       draw();
-    } catch (err) { fill(marks, errorBox(err)); }
+    } catch (err) { renew(marks, String(err), () => errorBox(err)); }
   }
 
   // The color of a share of the maximum, from dark to light, on a background of its own in both schemes.
@@ -122,12 +122,20 @@ export async function show(main, { args: [instance, id], info, params, signal })
   });
   const shownValue = (n) => metric.value === 'bytes' ? size(n) : number(n);
 
+  // renew fills an element if its state is another one: a link that stays keeps the focus.
+  const states = new Map();
+  function renew(el, state, of) {
+    const text = JSON.stringify(state);
+    if (states.get(el) !== text) fill(el, of());
+    states.set(el, text);
+  }
+
   function draw() {
     const value = metrics[metric.value];
     picture.hidden = tip.hidden = !map.keys.length;
     if (!map.keys.length) {
-      fill(sums);
-      fill(marks, h('div', { class: 'note' }, 'No reads or writes in this time range. The map counts an operation at its first key, and rows and bytes at each row.'));
+      renew(sums, [], () => []);
+      renew(marks, 'none', () => h('div', { class: 'note' }, 'No reads or writes in this time range. The map counts an operation at its first key, and rows and bytes at each row.'));
       return;
     }
     const [first, last] = window_?.keys ?? [0, map.keys.length - 1];
@@ -160,16 +168,16 @@ export async function show(main, { args: [instance, id], info, params, signal })
     bars(ofTimes, ofTime, false);
     axes(first, last);
     drawLegend();
-    fill(beside, found.filter(([, , i]) => i >= first && i <= last).map(([text, rules, i]) =>
+    renew(beside, [found, first, last, map.keys.length], () => [found.filter(([, , i]) => i >= first && i <= last).map(([text, rules, i]) =>
       at(h('a', { href: rowsAt(i), title: text, 'aria-label': `${ids(rules)}: ${text}`, class: 'mono' }, ids(rules)), 'top', (i - first + 0.5) / height)),
-    found.filter(([, , i]) => i < 0).map(([text, rules]) => h('span', { title: text, class: 'mono' }, '⤡ ' + ids(rules))));
-    fill(marks, found.map(([text, rules, i]) => h('div', { class: 'note warn' }, text, i >= 0 && [': ', bytesShown(map.keys[i].first, 80)], '. Lint: ', rules.map(([id, name], n) => [n > 0 && ', ', ruleLink(id, name)]))));
+    found.filter(([, , i]) => i < 0).map(([text, rules]) => h('span', { title: text, class: 'mono' }, '⤡ ' + ids(rules)))]);
+    renew(marks, found, () => found.map(([text, rules, i]) => h('div', { class: 'note warn' }, text, i >= 0 && [': ', bytesShown(map.keys[i].first, 80)], '. Lint: ', rules.map(([id, name], n) => [n > 0 && ', ', ruleLink(id, name)]))));
     const total = ofKey.reduce((a, b) => a + b, 0);
     const busiest = ofKey.map((n, i) => [n, first + i]).filter(([n]) => n > 0).sort(([a], [b]) => b - a).slice(0, 12);
     const what = metric.value === 'bytes' ? 'bytes' : metric.value;
-    fill(sums, h('h2', {}, `${metric.value === 'bytes' ? size(total) : `${number(total)} ${what}`} in ${counted(height, 'key range')}`), busiest.length > 0 && h('table', { class: 'sums' }, h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Busiest key ranges'),
+    renew(sums, [total, what, height, map.keys.length, !!window_, busiest.map(([n, i]) => [n, map.keys[i].first.base64])], () => [h('h2', {}, `${metric.value === 'bytes' ? size(total) : `${number(total)} ${what}`} in ${counted(height, 'key range')}`), busiest.length > 0 && h('table', { class: 'sums' }, h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Busiest key ranges'),
       h('th', { scope: 'col', class: 'num' }, what[0].toUpperCase() + what.slice(1)), h('th', { scope: 'col', class: 'num' }, window_ ? 'Share of the selection' : `Share of ${what}`), h('td'))), h('tbody', {}, busiest.map(([n, i]) => h('tr', {},
-      h('td', {}, map.keys[i].parts?.length ? partsShown(map.keys[i].parts) : bytesShown(map.keys[i].first, 80)), h('td', { class: 'num' }, shownValue(n)), h('td', { class: 'num soft' }, percent(n, total)), h('td', { class: 'acts' }, linksOf(i)))))));
+      h('td', {}, map.keys[i].parts?.length ? partsShown(map.keys[i].parts) : bytesShown(map.keys[i].first, 80)), h('td', { class: 'num' }, shownValue(n)), h('td', { class: 'num soft' }, percent(n, total)), h('td', { class: 'acts' }, linksOf(i))))))]);
     mark();
   }
 
