@@ -343,7 +343,7 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 
 // sameOrigin reports whether a request comes from no web page, or from one of the server's
 // own. A browser may omit Sec-Fetch-Site, as over HTTP with a name other than this machine's;
-// then its Origin decides, also for reads.
+// then its Origin decides, even for reads.
 func sameOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "":

@@ -64,7 +64,7 @@ func TestTables_Describe(t *testing.T) {
 }
 
 // TestDemo: the shipped fixtures are loaded into a server without tables, with their mappings,
-// also after a reset.
+// even after a reset.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	e := newEnvOf(t, labserver.Options{Control: control.Options{Demo: true}})

@@ -20,8 +20,8 @@ type keyPart struct {
 	Value   string `json:"value,omitempty"`   // the encoded value; a time as RFC 3339
 }
 
-// keyParts returns the parts of the key of a row, by a rule or, for "", by the best matching
-// rule; none for layouts without rules.
+// keyParts divides the key of a row into parts as a rule does, or as the best matching rule does if
+// rule is "". It returns no parts for layouts without rules.
 func keyParts(m *mapping.Mapping, rule string, row mapping.Row) []keyPart {
 	cut := (*layout.Mapping)(m).CutRowKey(rule, row)
 	out := make([]keyPart, 0, len(cut))

@@ -115,7 +115,7 @@ func wanted(r *http.Request) (func(*requests.Record) bool, error) {
 // plainCodes are the codes of DynamoDB without the suffix Exception.
 var plainCodes = []string{awserr.CodeInternalServerError, awserr.CodeRequestLimit, awserr.CodeServiceUnavailable}
 
-// statusParam returns the status of a query, as records have it; "" for any.
+// statusParam returns the status that a query asks for, in the form that records use; "" for any.
 func statusParam(q url.Values) (string, error) {
 	text := q.Get("status")
 	if text == "" || text == "OK" || strings.HasSuffix(text, "Exception") || slices.Contains(plainCodes, text) {

@@ -73,7 +73,7 @@ func (e edited) Open(name string) (fs.File, error) {
 	return &mappingText{bytes.NewReader(e.mapping), info}, nil
 }
 
-// mappingText is an open file with that text.
+// mappingText is an open mapping file that has the edited text.
 type mappingText struct {
 	*bytes.Reader
 	fs.FileInfo

@@ -86,7 +86,7 @@ func TestOfficialAdminClients(t *testing.T) {
 	var profiles []string
 	for it := instances.ListAppProfiles(ctx, "made"); ; {
 		p, err := it.Next()
-		if err == iterator.Done { //nolint:errorlint // as its documentation has it
+		if err == iterator.Done { //nolint:errorlint // as its documentation shows
 			break
 		}
 		check(err)

@@ -436,7 +436,7 @@ func inAMonth(now *clock.Clock) *timestamppb.Timestamp {
 	return timestamppb.New(now.Now().Add(30 * 24 * time.Hour))
 }
 
-// A table without views records nothing, also after its last view was deleted.
+// A table without views records nothing, even after its last view was deleted.
 func TestMaterializedViews_Cost(t *testing.T) {
 	t.Parallel()
 	l := newViewLab(t, 0)

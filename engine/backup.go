@@ -193,7 +193,7 @@ func (c *catalog) backup(name string) (*Backup, error) {
 	return &b.shown, nil
 }
 
-// backupTable returns the table in the backup of that name.
+// backupTable returns the table in the backup with the given name.
 func (c *catalog) backupTable(name string) (*table, error) {
 	if _, err := c.backup(name); err != nil {
 		return nil, err

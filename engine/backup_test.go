@@ -65,7 +65,7 @@ func cellsUnder(tb testing.TB, d *DB) map[uint32]int {
 }
 
 // TestTrap84_Backup: restored tables have the rows of the backup's time, independently of the
-// source, also after a restart.
+// source, even after a restart.
 func TestTrap84_Backup(t *testing.T) {
 	t.Parallel()
 	o := Options{Dir: "data", FS: vfs.NewMem()}

@@ -100,7 +100,7 @@ func newTable(def Table, nextOrdinal int, dropped []uint16) *table {
 	return t
 }
 
-// family returns the family of that name.
+// family returns the family with the given name.
 func (t *table) family(name string) (*Family, error) {
 	i, ok := t.byName[name]
 	if !ok {
@@ -159,7 +159,7 @@ func (c *catalog) with(t *table) *catalog {
 	return n
 }
 
-// table returns the table of that name.
+// table returns the table with the given name, or ErrTableNotFound.
 func (c *catalog) table(name string) (*table, error) {
 	t, ok := c.tables[name]
 	if !ok {
@@ -245,7 +245,8 @@ func cloneRule(r GCRule) GCRule {
 // maxRuleDepth bounds the nesting of a rule, so that recursion over it is safe.
 const maxRuleDepth = 100
 
-// checkRule rejects meaningless rules.
+// checkRule returns ErrInvalid for an invalid rule, and for nesting deeper than maxRuleDepth. r is
+// at the given depth; the outermost rule has depth 0.
 func checkRule(r GCRule, depth int) error {
 	if depth > maxRuleDepth {
 		return fmt.Errorf("%w: garbage-collection rule nested more than %d levels deep", ErrInvalid, maxRuleDepth)
@@ -272,7 +273,7 @@ func checkRule(r GCRule, depth int) error {
 	return nil
 }
 
-// checkFamily rejects meaningless families.
+// checkFamily returns ErrInvalid for a family with an unknown aggregate or an invalid rule.
 func checkFamily(f *Family) error {
 	if f.Aggregate > AggregateHLL {
 		return fmt.Errorf("family %q: %w: unknown aggregate %d", f.Name, ErrInvalid, f.Aggregate)
@@ -441,7 +442,7 @@ func (t *table) record() tableRecord {
 	return r
 }
 
-// lookup returns the current table of that name.
+// lookup returns the current table with the given name.
 func (d *DB) lookup(name string) (*table, error) { return d.catalog.Load().table(name) }
 
 // Table returns the table with the given name, or ErrTableNotFound.
@@ -506,7 +507,7 @@ func (t *table) updateFamily(f Family) (*table, error) {
 	return newTable(def, t.nextOrdinal, t.dropped), nil
 }
 
-// dropFamily returns the table without the family of that name.
+// dropFamily returns the table without the family with the given name.
 func (t *table) dropFamily(name string) (*table, error) {
 	f, err := t.family(name)
 	if err != nil {

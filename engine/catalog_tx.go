@@ -68,7 +68,7 @@ func (tx *CatalogTx) check() error {
 	return nil
 }
 
-// change replaces tx.c by a private copy, unless it already is one, and returns it. The caller may
+// change replaces tx.c with a private copy, unless it already is one, and returns it. The caller may
 // change it in place.
 func (tx *CatalogTx) change() *catalog {
 	if !tx.owned {
@@ -207,7 +207,7 @@ func (tx *CatalogTx) ModifyFamilies(name string, changes []FamilyChange) (*Table
 	})
 }
 
-// changeTable replaces the table of that name with the result of fn.
+// changeTable replaces the table called name with the result of fn.
 func (tx *CatalogTx) changeTable(name string, fn func(*table) (*table, error)) (*Table, error) {
 	if err := tx.check(); err != nil {
 		return nil, err

@@ -194,7 +194,7 @@ func (d *DB) waitForMemory() {
 	d.pebble.TestOnlyWaitForCleaning()
 }
 
-// The expiry of a deleted table is known in advance, also without a collector; afterwards its
+// The expiry of a deleted table is known in advance, even without a collector; afterwards its
 // cells are removed.
 func TestPurgeExpired(t *testing.T) {
 	t.Parallel()

@@ -682,7 +682,7 @@ func FuzzJournalRecord(f *testing.F) {
 	})
 }
 
-// A table without a journal takes no number and writes no record, whatever its changes, also
+// A table without a journal takes no number and writes no record, whatever its changes, even
 // beside a table that has a journal.
 func TestJournal_NoneCostsNothing(t *testing.T) {
 	t.Parallel()

@@ -63,7 +63,7 @@ func recording(t *testing.T) (*DB, *listener, context.Context) {
 	return d, l, WithRecorder(t.Context(), "here", l)
 }
 
-// A recorder gets a change as the journal has it, with the stored times. Resources that it
+// A recorder gets a change as the journal stores it, with the stored times. Resources that it
 // stores are committed with the change.
 func TestRecorder_Recorded(t *testing.T) {
 	t.Parallel()

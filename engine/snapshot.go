@@ -105,7 +105,7 @@ func (s *Snapshot) Bytes() (total int64, err error) {
 // Restore atomically replaces the contents of the store with those of s, even across a crash.
 // Concurrent calls see the state either before or after it; running scans keep their view. Restore
 // waits until running backups, and restores of backups, have finished. It does not change the
-// clock. s may be restored any number of times, also into other stores, which copies its files.
+// clock. s may be restored any number of times, even into other stores, which copies its files.
 // Errors: ErrSnapshotClosed.
 func (d *DB) Restore(ctx context.Context, s *Snapshot) error {
 	if err := d.enter(); err != nil {

@@ -45,8 +45,8 @@ func (s *Server) forCaller(ctx context.Context, c wire.Caller) (*Server, error) 
 	return server, nil
 }
 
-// noteCaller logs a warning, once per server, if a caller has another key or region than the
-// first caller: on AWS they would not share tables.
+// noteCaller logs a warning, once per server, if a caller has a different key or region from
+// the first caller: on AWS they would not share tables.
 func (s *Server) noteCaller(ctx context.Context, c wire.Caller) {
 	if first := s.firstCaller.Load(); first != nil && *first == c {
 		return

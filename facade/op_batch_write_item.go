@@ -52,7 +52,7 @@ type batchWriteTable struct {
 }
 
 // batchWriteItem puts and deletes items of several tables. Each write alone is atomic. It
-// checks all writes before the first one, also against the layouts of their tables. It returns
+// checks all writes before the first one, including against the layouts of their tables. It returns
 // as UnprocessedItems the writes that throttling rejects, that lose against concurrent writers
 // of the item, or that the layout rejects because of other items in the row. If nothing was
 // written, it returns the first error of throttling or of a layout instead.

@@ -119,7 +119,7 @@ func (in *createTableInput) constraints(v *validator, path string) {
 	}
 }
 
-// tableOf checks a request beyond the model, also against the quotas of the account, and
+// tableOf checks a request beyond the model, including the quotas of the account, and
 // returns the table definition that it describes.
 func (s *Server) tableOf(ctx context.Context, name string, in *createTableInput) (*tabledef.Table, error) {
 	t := &tabledef.Table{Name: name, DeletionProtection: in.DeletionProtectionEnabled.IsTrue(), Extra: map[string]string{}}

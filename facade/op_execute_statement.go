@@ -155,7 +155,7 @@ func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement,
 }
 
 // selectOne runs a SELECT that names one item by its key. It returns nil for any other SELECT.
-// only is as in read.
+// only has the same meaning as in read.
 func (s *Server) selectOne(ctx context.Context, st *statement, in *executeStatementInput, only bool) (*executeStatementOutput, error) {
 	item, shown, ok, err := s.read(ctx, st, in.ConsistentRead.IsTrue(), only)
 	if err != nil || !ok {

@@ -247,9 +247,9 @@ func (p *readPlan) checkStartKeyOfTable() error {
 	return p.CheckStartKeyOfTable(p.startKey)
 }
 
-// page reads one page of items. A page ends after Limit items, or when their item sizes or
-// their sizes by attr.Sizes.OnPage reach 1 MB, whichever is first; all of these are counted
-// before the filter. OnPage hardly counts names, but must not make a page longer. The item that
+// page reads one page of items. A page ends after Limit items, or when the sum of their item sizes
+// or that of attr.Sizes.OnPage reaches 1 MB, whichever is first; all of these are counted before
+// the filter. OnPage hardly counts names, but must not make a page longer. The item that
 // crosses 1 MB belongs to the page. If restartable is set and the page is full, the response
 // has a LastEvaluatedKey.
 func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.Stored, error], restartable bool) (*readOutput, error) {

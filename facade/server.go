@@ -92,7 +92,7 @@ func (s *Server) serve(r *http.Request, observed *Call) wire.Response {
 	return a
 }
 
-// answer runs the operation that r requests, and returns the response, also for an error.
+// answer runs the operation that r requests, and returns the response, even for an error.
 func (s *Server) answer(r *http.Request, requestID string, observed *Call) wire.Response {
 	var watermark string
 	body, err := s.call(r, &watermark, observed)

@@ -45,7 +45,7 @@ func TestStreams_Retention(t *testing.T) {
 	}
 }
 
-// The Date of an answer is the time of the server's clock, also in this process, since the reader
+// The Date of an answer is the time of the server's clock, even in this process, since the reader
 // of a stream computes its lag from it.
 func TestServer_Date(t *testing.T) {
 	t.Parallel()

@@ -362,7 +362,7 @@ func TestStreams_ListedOnce(t *testing.T) {
 	}
 }
 
-// Iterators expire after 15 minutes, and records after 24 hours, also if the server is restarted
+// Iterators expire after 15 minutes, and records after 24 hours, even if the server is restarted
 // in between.
 func TestStreams_Point11_Ages(t *testing.T) {
 	t.Parallel()

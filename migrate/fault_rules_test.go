@@ -52,7 +52,7 @@ rules:
 {"Item":{"PK":{"S":"acme"},"SK":{"S":"v1_x"},"State":{"S":"open"}}}
 `,
 		},
-		"derived attributes, also as keys of an index": {
+		"derived attributes, some as keys of an index": {
 			mapping: strings.Replace(head, "  schema:", "  gsis: [{name: GSI, hash: GPK, range: GSK}, {name: Costs, hash: kind, range: {name: cost, type: N}, projection: KEYS_ONLY}]\n  schema:", 1) + `target: {table: t, families: {o: {}, c: {}, _t: {}}}
 on: {unknown-attribute: sidecar}
 rules:

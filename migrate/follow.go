@@ -48,7 +48,7 @@ type FollowOptions struct {
 	// AcceptTies admits records of KinesisDir whose times have whole milliseconds.
 	AcceptTies bool
 
-	// Allowance is how much later than a newer record an older one may come to KinesisDir. Default: 10 s.
+	// Allowance is how long after a newer record an older one may arrive in KinesisDir. Default: 10 s.
 	Allowance time.Duration
 
 	// Items reads an item of the source if the order of its changes in KinesisDir is unknown. Default: such
@@ -75,7 +75,7 @@ type FollowOptions struct {
 	// no time, and unset otherwise.
 	Since time.Time
 
-	// UntilTip ends the run when all writes that the source answered before its start are applied.
+	// UntilTip ends the run when all writes that the source acknowledged before its start are applied.
 	// Until ends it when all writes before that time are. Default: at the end of the context, or of
 	// a disabled stream.
 	UntilTip bool

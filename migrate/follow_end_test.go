@@ -131,7 +131,7 @@ func TestEndFollow(t *testing.T) {
 	refused(true, "no migration", "expected FOLLOWING or DRAINED or ENDED or CATCHING_UP")
 	l.put(t, "p", "s", 2, map[string]string{"unknown": "x"})
 	l.toTip(t, "one")
-	refused(false, `a change of item {"PK":{"S":"p"},"SK":{"S":"s"}} is not applied (E-UNKNOWN-ATTRIBUTE`, "change the item in the source", "--abandon", "tabletop migrate status --letters")
+	refused(false, `a change of item {"PK":{"S":"p"},"SK":{"S":"s"}} was not applied (E-UNKNOWN-ATTRIBUTE`, "correct the item in the source", "--abandon", "tabletop migrate status --letters")
 	if s := l.status(t); s.Phase != "FOLLOWING" || s.Running != "" {
 		t.Errorf("after a refused end: %+v", s)
 	}
@@ -244,7 +244,7 @@ func TestFollow_FirstLag(t *testing.T) {
 }
 
 // A quiet table needs no change to be followed, waited for and ended: an empty answer of the stream moves the
-// watermark, also of a source that does not state it.
+// watermark, even for a source that does not state it.
 func TestFollow_Quiet(t *testing.T) {
 	t.Parallel()
 	for rule, most := range map[string]time.Duration{stream.RuleHeader: 2 * time.Second, stream.RuleAnswers: 4 * time.Second} {
@@ -394,7 +394,7 @@ func TestFollow_Indexes(t *testing.T) {
 	}
 }
 
-// A throttle holds changes back, also those at the start, while the lease and the checkpoint are kept; a rate slows
+// A throttle holds changes back, including those at the start, while the lease and the checkpoint are kept; a rate slows
 // them down, and without it the limit of the options holds.
 func TestFollow_Throttle(t *testing.T) {
 	t.Parallel()
@@ -444,7 +444,7 @@ func TestFollow_Throttle(t *testing.T) {
 	l.verify(t)
 }
 
-// Only the last term saves a checkpoint, also after the end of a migration; and a late process neither drops nor
+// Only the last term saves a checkpoint, even after the end of a migration; and a late process neither drops nor
 // replaces the dead letter of a later change.
 func TestFollow_LateWrites(t *testing.T) {
 	t.Parallel()

@@ -127,7 +127,7 @@ func TestFollow_Refused(t *testing.T) {
 		"another mapping": {false, func(t *testing.T, l *live, _ *migrate.FollowOptions) {
 			t.Helper()
 			l.remap(t)
-		}, true, []string{"its mapping in table _migration_schema is another one than at the first run, and rows of both would mix: restore it there, or load an export into another instance"}},
+		}, true, []string{"its mapping in table _migration_schema has changed since the first run, and rows of both mappings would mix: restore it there, or load an export into another instance"}},
 		"a time of the load beside that of the export": {true, func(_ *testing.T, l *live, o *migrate.FollowOptions) {
 			o.Since = l.now()
 		}, true, []string{"the loaded exports end at ", "so leave out --since"}},

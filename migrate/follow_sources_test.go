@@ -513,7 +513,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// loadedAt is the time of the loaded items, as messages have it.
+// loadedAt is the time of the loaded items, as messages print it.
 func loadedAt(t *testing.T, l *live) string {
 	t.Helper()
 	all, err := migrate.Status(t.Context(), l.target, l.common())

@@ -172,7 +172,7 @@ func pauseFor(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// write makes one random write: of ten hot keys or a hundred others, also deletions, updates of one
+// write makes one random write: of ten hot keys or a hundred others, including deletions, updates of one
 // attribute and transactions.
 func (l *live) write(t *testing.T, r *rand.Rand) {
 	t.Helper()

@@ -14,7 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// A follower looks once a minute whether the target is still as the mapping has it, and ends with the remedy if it
+// A follower looks once a minute whether the target is still as the mapping describes it, and ends with the remedy if it
 // is not: a rule that collects cells, a missing family or table, another mapping, or other writers.
 func TestFollow_TargetChanged(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestFollow_TargetChanged(t *testing.T) {
 		"another mapping": {func(t *testing.T, l *live) {
 			t.Helper()
 			l.remap(t)
-		}, []string{"its mapping in table _migration_schema was changed while it was followed, and rows of both would mix: "}},
+		}, []string{"its mapping in table _migration_schema was changed while it was followed, and rows of both mappings would mix: "}},
 		"writes of an endpoint": {func(t *testing.T, l *live) {
 			t.Helper()
 			l.mutate(t, layout.SchemaTable, string(layout.SchemaRowPrefix("t")), btclient.SetCell(layout.SchemaFamily, []byte(loadnote.WrittenColumn), 1000, loadnote.MomentValue(l.now())))

@@ -128,7 +128,7 @@ func withItem(t *testing.T, files fs.FS, item attr.Item, first bool) fs.FS {
 
 // An item that the mapping cannot lay out is exactly one failure of the right kind, with
 // complete place and cause, wherever it is among the items of each shipped fixture. Everything
-// else is verified without it, also in rows of another loader.
+// else is verified without it, even in rows of another loader.
 func TestVerify_ItemFailures(t *testing.T) {
 	t.Parallel()
 	// Every key of the other items is used.

@@ -407,7 +407,7 @@ func TestLoad_DeadLetters(t *testing.T) {
 			t.Errorf("failure %s, want %s by %s", f, report.NotLoaded, want[i].Damage)
 		}
 	}
-	// Each is reported by the check that met it, also to a CI system.
+	// Each is reported by the check that met it, and to CI systems.
 	checks := []report.Check{
 		{Name: "input", State: report.CheckFailed, Differences: 4, Detail: "json-lines, 4 items not loaded: see the dead letters"},
 		{Name: "load", Table: "items", State: report.CheckFailed, Differences: 1, Detail: "3 items"},

@@ -151,7 +151,7 @@ func TestVerify_PatternCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	want := "pattern p: the native read scans 30 rows and returns 0: replace its filter by a narrower range"
+	want := "pattern p: the native read scans 30 rows and returns 0: replace its filter with a narrower range"
 	if !slices.Contains(r.Warnings, want) {
 		t.Errorf("warnings %q, want %q", r.Warnings, want)
 	}

@@ -266,7 +266,7 @@ func TestNotedMapping_IndexLess(t *testing.T) {
 	if err := serve(servedMapping); err != nil {
 		t.Fatal(err)
 	}
-	const want = "index K of table Tee is in Bigtable table t__K according to the mapping that the table was created with, but the current mapping does not have the index: keep that in the mapping"
+	const want = "index K of table Tee is in Bigtable table t__K according to the mapping that the table was created with, but the current mapping does not have the index: restore that in the mapping"
 	if err := serve(strings.Replace(servedMapping, index, "", 1)); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}

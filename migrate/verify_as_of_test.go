@@ -30,7 +30,7 @@ func (l *live) verifyAsOf(t *testing.T, src *source.Source, sleep func(context.C
 	return r, r.Tables[0].Live
 }
 
-// An export is an oracle for a target that changes: items that changed after it are counted, also
+// An export is an oracle for a target that changes: items that changed after it are counted, even
 // deleted and new ones, and no lag is reported.
 func TestVerify_AsOf(t *testing.T) {
 	t.Parallel()

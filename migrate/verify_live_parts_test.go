@@ -193,7 +193,7 @@ func TestVerifyLive_PartsRefused(t *testing.T) {
 	other := p
 	other.o.Segments = 3
 	other.run(t, 2)
-	refused("with other segments", "part 2 divides the table otherwise than part 1", "--segments")
+	refused("with other segments", "part 2 divides the table differently from part 1", "--segments")
 	done := filepath.Join(p.o.Parts, "verify-2-of-2.done")
 	if err := os.Remove(done); err != nil {
 		t.Fatal(err)

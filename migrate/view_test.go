@@ -121,7 +121,7 @@ func TestLoad_ViewsRefused(t *testing.T) {
 		damage source.Damage
 		writes bool
 	}{
-		"another query": {loaded(strings.Replace(viewMapping, "[total]", "KEYS_ONLY", 1)), "the view exists with another query than that of the mapping, which Bigtable does not change: delete the view, and this load creates it again", source.MappingRefused, true},
+		"another query": {loaded(strings.Replace(viewMapping, "[total]", "KEYS_ONLY", 1)), "the view exists with a query that differs from the mapping's, and Bigtable cannot change it: delete the view, and this load creates it again", source.MappingRefused, true},
 		"a table":       {loaded(strings.Replace(viewMapping, "as: view", "as: table", 1)), "the instance has a table with the id of the view, as another mapping gives to an index with as: table", source.MappingRefused, true},
 		"no views":      {with(codes.Unimplemented, ""), "index by-city, the continuous materialized view orders__by-city (as: view): this Bigtable has no continuous materialized views: use as: table or as: none for the index", source.MappingRefused, false},
 		"no permission": {with(codes.PermissionDenied, ""), "they need bigtable.materializedViews.create, or create the view with the query that migrate plan prints", source.MappingRefused, true},

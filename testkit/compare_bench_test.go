@@ -25,7 +25,7 @@ func (s *scope) end() {
 	}
 }
 
-// BenchmarkCompareStart measures the time to the first answered write, by the official client,
+// BenchmarkCompareStart measures the time to the first acknowledged write through the official client,
 // in this process.
 func BenchmarkCompareStart(b *testing.B) {
 	write := func(b *testing.B, admin *bigtable.AdminClient, c *bigtable.Client) {

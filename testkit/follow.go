@@ -46,7 +46,7 @@ func (e *Env) Follow(tb testing.TB, o migrate.FollowOptions) *Follower {
 	return f
 }
 
-// CatchUp returns when all writes that the source answered before the call are applied. It does not move
+// CatchUp returns when all writes that the source acknowledged before the call are applied. It does not move
 // the clock, and waits for nothing but answers. After Stop it starts the follower again.
 func (f *Follower) CatchUp(tb testing.TB) {
 	tb.Helper()

@@ -126,7 +126,7 @@ func TestFollow_Clock(t *testing.T) {
 	})
 }
 
-// CatchUp waits for each write that was answered before it, beside other writers.
+// CatchUp waits for each write that was acknowledged before it, beside other writers.
 func TestFollow_CatchUp(t *testing.T) {
 	t.Parallel()
 	l := startOrders(t)

@@ -87,7 +87,7 @@ type completion struct {
 	names     string // completeNone, completeFiles or completeFolders
 }
 
-// pass reads a word before the last one.
+// pass advances the state over a word that is not the last one.
 func (c *completion) pass(word string) {
 	switch {
 	case c.flag != nil:

@@ -227,7 +227,7 @@ func TestServe_Kinesis(t *testing.T) {
 	stop(s)
 }
 
-// TestServe_ViewIndex: serve creates the views of a mapping's indexes, also after a reset. An index
+// TestServe_ViewIndex: serve creates the views of a mapping's indexes, even after a reset. An index
 // shows a write after --view-lag.
 func TestServe_ViewIndex(t *testing.T) {
 	t.Parallel()

@@ -36,8 +36,8 @@ type healthCommand struct {
 	Bigtable  listenAddress `help:"Address of the Bigtable endpoint, as in serve, or off." placeholder:"HOST:PORT" group:"Server:"`
 	DynamoDB  listenAddress `name:"dynamodb" help:"Address of the DynamoDB endpoint, as in serve, or off." placeholder:"HOST:PORT" group:"Server:"`
 	PortFile  string        `help:"Read the addresses from the port file of the server instead." placeholder:"FILE" group:"Server:"`
-	TLSCert   string        `name:"tls-cert" help:"The certificate of the server (PEM), which must present exactly this one." placeholder:"FILE" group:"Server:"`
-	TokenFile string        `name:"token-file" help:"The token of the server." placeholder:"FILE" group:"Server:"`
+	TLSCert   string        `name:"tls-cert" help:"File with the certificate (PEM) that the server must present." placeholder:"FILE" group:"Server:"`
+	TokenFile string        `name:"token-file" help:"File with the token of the server." placeholder:"FILE" group:"Server:"`
 	Wait      time.Duration `help:"How long to wait until the server is healthy. Default: ${default}." default:"0s" placeholder:"DURATION" group:"Check:"`
 }
 
@@ -186,7 +186,7 @@ func (c *healthCommand) tls() (*tls.Config, error) {
 		InsecureSkipVerify: true, // VerifyConnection compares the whole certificate
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if !state.PeerCertificates[0].Equal(want) {
-				return fmt.Errorf("the server presents another certificate than %s", c.TLSCert)
+				return fmt.Errorf("the server does not present the certificate in %s", c.TLSCert)
 			}
 			return nil
 		},

@@ -67,7 +67,7 @@ func TestHealthcheck(t *testing.T) {
 		{"TLS and a token", nil, []string{"--port-file", securePorts, "--tls-cert", cert, "--token-file", token}, exitEqual, "healthy: Bigtable "},
 		{"in place of DynamoDB Local", nil, []string{"--dynamodb", aloneAt}, exitEqual, "healthy: DynamoDB http://" + aloneAt + "\n"},
 		{"no token", nil, []string{"--port-file", securePorts, "--tls-cert", cert}, exitEnvironment, "is not healthy: "},
-		{"another certificate", nil, []string{"--port-file", securePorts, "--tls-cert", otherCert, "--token-file", token}, exitEnvironment, "presents another certificate than"},
+		{"another certificate", nil, []string{"--port-file", securePorts, "--tls-cert", otherCert, "--token-file", token}, exitEnvironment, "does not present the certificate in"},
 		{"no certificate", nil, []string{"--port-file", securePorts, "--token-file", token}, exitEnvironment, "name its certificate (--tls-cert FILE)"},
 		{"another server", nil, []string{"--dynamodb", other.Listener.Addr().String()}, exitEnvironment, "is not healthy: it answered 404"},
 		{"no server", nil, []string{"--bigtable", closed.Addr().String(), "--dynamodb", closed.Addr().String()}, exitEnvironment, "the DynamoDB endpoint at http://" + closed.Addr().String() + " is not healthy"},

@@ -21,7 +21,7 @@ const leastPingAfter = 10 * time.Second
 //
 // gRPC servers close a connection with ENHANCE_YOUR_CALM after a third ping within five
 // minutes without sending data, and after pings without a call; some are configured
-// differently. So other servers than Cloud Bigtable are pinged only during calls, and at
+// differently. So servers other than Cloud Bigtable are pinged only during calls, and at
 // most twice within timeout, the deadline of an unanswered call.
 func findDead(cloud bool, timeout time.Duration) grpc.DialOption {
 	if cloud {

@@ -5,7 +5,7 @@
 //	tabletop dynamodb-local   the DynamoDB endpoint with the flags of DynamoDB Local
 //	tabletop ctl              control such a server: snapshots, clock, faults
 //	tabletop healthcheck      check whether such a server answers
-//	tabletop sql              query tables and views, also at a prompt
+//	tabletop sql              query tables and views, or open a prompt
 //	tabletop demo             the shipped fixtures, end to end
 //	tabletop migrate infer    find a mapping for an export
 //	tabletop migrate plan     show what a load would create, and what survives

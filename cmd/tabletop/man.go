@@ -151,7 +151,7 @@ func (r *roff) arguments(n *kong.Node) {
 	}
 }
 
-// options writes the flags in groups, with their variables.
+// options writes the flags by group, with their environment variables.
 func (r *roff) options(n *kong.Node) {
 	r.macro("SH", "OPTIONS")
 	for _, g := range flagGroups(n) {

@@ -49,13 +49,13 @@ func (f *liveTargetFlags) common(t *target) migrate.Common {
 
 type followCommand struct {
 	Tables     []string       `arg:"" optional:"" help:"The DynamoDB tables to follow. Default: all loaded tables whose migration has not ended." placeholder:"TABLE"`
-	Until      string         `default:"never" help:"When to end: tip is when all writes before the start are applied. Default: ${default}." placeholder:"tip|TIME|never" group:"Follow:"`
+	Until      string         `default:"never" help:"When to end: at a time, never, or at the tip, which is when all writes before the start are applied. Default: ${default}." placeholder:"tip|TIME|never" group:"Follow:"`
 	Since      string         `help:"A time before the loaded items were read. Required if the loaded source records no time; rejected otherwise." placeholder:"RFC3339" group:"Follow:"`
 	Apply      string         `enum:"auto,guarded,ordered" default:"auto" help:"How to write changes: guarded checks and writes one row in each request; ordered writes many rows in each request, and allows no other writer; auto is ordered while more than a minute behind, else guarded. Default: ${default}." placeholder:"auto|guarded|ordered" group:"Follow:" rare:""`
 	Increments string         `help:"Apply the incremental exports that arrive in this folder, in the order of their times. Default: follow the streams of the tables." placeholder:"DIR" group:"Follow:"`
 	KinesisDir string         `name:"kinesis-dir" help:"Apply the records of a Kinesis data stream, which another program appends to files of JSON lines in this folder. Default: follow the streams of the tables." placeholder:"DIR" group:"Follow:"`
-	AcceptTies bool           `help:"With --kinesis-dir, also accept times with whole milliseconds. If the order of two changes is unknown, the item is read from the source that --dynamodb-endpoint or --region names." group:"Follow:" rare:""`
-	Allowance  *time.Duration `help:"With --kinesis-dir, how much later than a newer record an older one may come. Default: 10s." placeholder:"DURATION" group:"Follow:" rare:""`
+	AcceptTies bool           `help:"With --kinesis-dir, also accept times in whole milliseconds. If the order of two changes is unknown, the item is read from the source that --dynamodb-endpoint or --region names." group:"Follow:" rare:""`
+	Allowance  *time.Duration `help:"With --kinesis-dir, how long after a newer record an older one may arrive. Default: 10s." placeholder:"DURATION" group:"Follow:" rare:""`
 	DeadLetter string         `help:"If changes cannot be applied, append them to this file (key, reason, item), and apply the rest. Default: the first such change ends the command." placeholder:"FILE" group:"Follow:"`
 
 	MaxRowsPerSecond int    `help:"Write at most this many rows per second. Default: no limit." placeholder:"N" group:"Follow:"`
@@ -126,7 +126,7 @@ With --increments or --kinesis-dir the changes come from files instead, and AWS 
 
 The progress is in the table _migration_state of the target, so the command continues from there when it is started again. One process at a time follows a table; after a crash the next one waits 15 seconds for the end of its lease. Meanwhile DynamoDB endpoints refuse writes to the Bigtable tables; migrate finish ends that. migrate status shows the lag.
 
-Exits 0 at the end that --until names, and if it is interrupted; 1 if a change cannot be applied, except with --dead-letter; 2 if a table cannot be followed: it was not loaded, its stream lacks records, or another process follows it; 3 if a server or this machine fails.`
+Exits 0 if it reaches the end that --until names, or is interrupted; 1 if a change cannot be applied, except with --dead-letter; 2 if a table cannot be followed: it was not loaded, its stream lacks records, or another process follows it; 3 if a server or this machine fails.`
 }
 
 func (*followCommand) examples() []example {
@@ -203,7 +203,7 @@ type throttleFile struct {
 	said string // the last message
 }
 
-// read returns the rows per second in the file: 0, also for a file without a valid number, is a pause.
+// read returns the rows per second in the file: 0, even for a file without a valid number, is a pause.
 // ok is false without a file. It calls say if the result differs from the last one.
 func (f *throttleFile) read() (rowsPerSecond int, ok bool) {
 	f.mu.Lock()

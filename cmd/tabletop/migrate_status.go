@@ -56,7 +56,7 @@ func (c *statusCommand) Validate() error {
 func (*statusCommand) Help() string {
 	return `Shows the migrations from live tables in an instance: the phase, the process that follows, the lag behind the source, what it applied, the last verification, and the command that comes next. The lag includes the time since the last checkpoint, which a follower writes each second.
 
-Exits 0; 1 if the time of --wait is over; 2 if a named table has no migration, except with --wait; 3 if a server fails.`
+Exits 0; 1 if --wait times out; 2 if a named table has no migration, except with --wait; 3 if a server fails.`
 }
 
 func (*statusCommand) examples() []example {

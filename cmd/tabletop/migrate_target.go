@@ -113,7 +113,7 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 	}
 	t := &target{project: f.Project, instance: f.Instance}
 	m := cloudInstance.FindStringSubmatch(text)
-	if m == nil && f.CA == "" { // plain gRPC, as emulators have it
+	if m == nil && f.CA == "" { // plain gRPC, as emulators use
 		shown := f.dialOptions(false)
 		if token != "" {
 			shown = append(shown, grpc.WithPerRPCCredentials(bearer{token: token}))

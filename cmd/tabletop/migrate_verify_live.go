@@ -11,10 +11,10 @@ import (
 // verifyLiveFlags configure verify --live.
 type verifyLiveFlags struct {
 	Live       bool    `help:"Compare live tables with what migrate follow writes." group:"Live table:"`
-	Dirty      bool    `help:"With --live, compare only the keys that changed since the last run without a difference. It needs a complete run with --consistent first." group:"Live table:" rare:""`
+	Dirty      bool    `help:"With --live, compare only the keys that changed since the last run without a difference. The first run must compare all keys, with --consistent." group:"Live table:" rare:""`
 	Consistent bool    `help:"With --live, scan the live table consistently, at twice the price." group:"Live table:" rare:""`
 	Sample     float64 `help:"With --live, compare this share of the keys, such as 0.01. Default: all." placeholder:"SHARE" group:"Live table:" rare:""`
-	Settle     int     `help:"With --live, read an item that differs again at most this many times while it keeps changing. Default: ${default}." default:"5" placeholder:"N" group:"Live table:" rare:""`
+	Settle     int     `help:"With --live, read a differing item again, at most this many times while it keeps changing. Default: ${default}." default:"5" placeholder:"N" group:"Live table:" rare:""`
 	Segments   int     `help:"With --live, how many segments of the live table are scanned at once. Default: ${default}." default:"4" placeholder:"N" group:"Live table:" rare:""`
 	liveSourceFlags
 }

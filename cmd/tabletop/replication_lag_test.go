@@ -11,7 +11,7 @@ import (
 )
 
 // TestServe_ReplicationLag: a write of a cluster is pending in the other one, for reads and
-// consistency tokens, also after a restart. Without the flag it arrives at once.
+// consistency tokens, even after a restart. Without the flag it arrives at once.
 func TestServe_ReplicationLag(t *testing.T) {
 	t.Parallel()
 	const instance = "projects/p/instances/replicated"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -134,16 +135,15 @@ func (s *sqlSession) describe(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	columns, err := s.columns(ctx, name)
-	if err != nil {
-		return err
-	}
-	lines := [][]string{{"column", "type"}}
-	for _, c := range columns {
-		lines = append(lines, []string{sqlclient.Printable(c.GetName()), sqlclient.TypeText(c.GetType())})
-	}
-	if err := printAligned(s.out, lines); err != nil {
-		return err
+	columns, wrong := s.columns(ctx, name)
+	if wrong == nil {
+		lines := [][]string{{"column", "type"}}
+		for _, c := range columns {
+			lines = append(lines, []string{sqlclient.Printable(c.GetName()), sqlclient.TypeText(c.GetType())})
+		}
+		if err := printAligned(s.out, lines); err != nil {
+			return err
+		}
 	}
 	shown := strings.Map(func(r rune) rune {
 		if r == '\n' || strconv.IsPrint(r) {
@@ -152,7 +152,7 @@ func (s *sqlSession) describe(ctx context.Context, name string) error {
 		return ' ' // a terminal could take it for a command
 	}, query)
 	_, err = fmt.Fprintf(s.out, "(%s of: %s)\n", kind, shown)
-	return err
+	return cmp.Or(wrong, err) // a table of the view may be gone
 }
 
 // view returns the kind and the statement of a view.
@@ -175,7 +175,7 @@ func (s *sqlSession) view(ctx context.Context, name string) (kind, query string,
 	return "", "", err
 }
 
-// columns returns the columns of a table or a view, as a query has them.
+// columns returns the columns of a table or a view as a query sees them.
 func (s *sqlSession) columns(ctx context.Context, name string) ([]*btpb.ColumnMetadata, error) {
 	prepared, err := btpb.NewBigtableClient(s.target.conn).PrepareQuery(ctx, &btpb.PrepareQueryRequest{
 		InstanceName: s.instanceName(), AppProfileId: s.AppProfile, Query: "SELECT * FROM `" + name + "`",

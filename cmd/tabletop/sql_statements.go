@@ -79,7 +79,7 @@ func (s *statements) blank() {
 	}
 }
 
-// comment returns the length of the rest of a comment, as far as the line has it. It clears s.in at the
+// comment returns the length of the part of a comment that is in the rest of the line. It clears s.in at the
 // end of the comment.
 func (s *statements) comment(rest string) int {
 	if end := strings.Index(rest, s.in); end >= 0 {
@@ -90,7 +90,7 @@ func (s *statements) comment(rest string) int {
 }
 
 // literal returns the length of the next piece of a literal or a quoted name, and adds the piece to the line.
-// A backslash hides the next byte, also in raw literals. Only three quotes enclose several lines.
+// A backslash hides the next byte, even in raw literals. Only three quotes enclose several lines.
 func (s *statements) literal(rest string) int {
 	n := 1
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// copying replaces the clipboard of the page by one that the test can read.
+// copying replaces the clipboard of the page with one that the test can read.
 const copying = `navigator.clipboard.writeText = async (text) => { globalThis.copied = text; }, true`
 
 // copied clicks the last button with that label, and returns the copied text.

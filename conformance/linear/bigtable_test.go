@@ -209,7 +209,7 @@ func wholeRow(t *testing.T, c rowCall, values []int64) rowState {
 	return rowState{true, values[0]}
 }
 
-// replaceRow replaces the content of a row by a number.
+// replaceRow replaces the content of a row with a number.
 func replaceRow(n int64) []*btpb.Mutation {
 	out := []*btpb.Mutation{{Mutation: &btpb.Mutation_DeleteFromRow_{DeleteFromRow: &btpb.Mutation_DeleteFromRow{}}}}
 	for _, family := range []string{"f", "g"} {

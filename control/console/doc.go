@@ -20,7 +20,7 @@
 //   - rows.js: rows with their cells and items. parts.js splits row keys.
 //   - item.js: items. form.js has the form of an item, grid.js the table with columns to resize,
 //     items.js the values.
-//   - keys.js: the heat map. axis.js draws axes of time, also for the chart of followed.js.
+//   - keys.js: the heat map. axis.js draws axes of time, for this and for the chart of followed.js.
 //   - history.js: requests, cells and records about one row.
 //   - requests.js: the live list of requests, and their details. calls.js has their Bigtable calls.
 //   - query.js: requests and reads to run; sql.js has the tab for SQL.

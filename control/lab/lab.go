@@ -27,7 +27,7 @@ type Options struct {
 	Faultless bool
 	// Seed seeds the random numbers of faults.
 	Seed uint64
-	// GCInterval is the time between two garbage collections, also while Advance moves the time. If
+	// GCInterval is the time between two garbage collections, even while Advance moves the time. If
 	// it is 0, garbage is collected only on request.
 	GCInterval time.Duration
 	// Store and Bigtable are the options of the store and the Bigtable server that the lab opens.

@@ -255,9 +255,9 @@ func tooDeep(d *jsontext.Decoder) error {
 	return e
 }
 
-// manyTypes reads the rest of a value with the type first, after its second type tag, and
-// returns the error of the value. If the content of a tag is invalid, it returns that error, as
-// DynamoDB does.
+// manyTypes reads the rest of a value that has several type tags: first is the type of the first
+// tag, and tag is the second one, whose content follows. It returns the error of the first tag
+// that is unknown or has invalid content, as DynamoDB does, or else a ManyTypes error.
 func manyTypes(d *jsontext.Decoder, first Type, tag string, depth int) error {
 	many := problemAt(d, ManyTypes, first, tag)
 	for {

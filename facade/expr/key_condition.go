@@ -132,7 +132,7 @@ func keyTerms(terms []KeyTerm, n *condition) ([]KeyTerm, error) {
 // the partition key, and sort those of the sort key, if any. Every attribute of the
 // partition key needs an equality condition. So does every attribute of the sort key that
 // precedes the last one with a condition. Errors are of type *Error, and include those of
-// Check. After some of them, the result already has the partition key.
+// Check. With an error about the sort key, the result already has the partition key.
 func (k *KeyCondition) Resolve(hash, sort []KeyAttribute) (attr.KeyRange, error) {
 	terms, err := k.keyTerms()
 	if err != nil {

@@ -45,7 +45,7 @@ const (
 	callOperand // of a function, or of + and - in an update
 )
 
-// operand is a path, a value or a call. parser.resolve sets path and value, also in args.
+// operand is a path, a value or a call. parser.resolve sets path and value, including those in args.
 type operand struct {
 	form operandForm
 	text string // ":value", or the name of the function

@@ -95,7 +95,7 @@ func (c *Client) writing(table, call string) tries {
 	return tries{r: &c.o.Retry, most: c.o.Retry.Writes, table: table, call: call, deadline: c.o.Deadline, answered: &c.answered}
 }
 
-// ofRow returns the tries of a write of one row.
+// ofRow returns t for a write of one row, which the throttle of c delays.
 func (t tries) ofRow(c *Client) tries {
 	t.throttle = c.throttle
 	return t

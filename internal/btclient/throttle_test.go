@@ -26,7 +26,7 @@ import (
 )
 
 // TestRetry_Pushback: the wait that the server requests is used, up to the deadline of an
-// answer, also if it is for one row of many.
+// answer, even if it is for one row of many.
 func TestRetry_Pushback(t *testing.T) {
 	t.Parallel()
 	st, err := status.New(codes.ResourceExhausted, "no room").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(3 * time.Second)})

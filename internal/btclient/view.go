@@ -23,7 +23,7 @@ func administerViews[Req, Resp any](
 // viewPath returns the resource name of a materialized view.
 func (c *Client) viewPath(view string) string { return c.instance + "/materializedViews/" + view }
 
-// kindOf returns the words for a table or a materialized view before its id, as errors have them.
+// kindOf returns the words that errors put before the id of a table or a materialized view.
 func kindOf(view bool) string {
 	if view {
 		return "the materialized view "

@@ -208,7 +208,7 @@ func BenchmarkAt(b *testing.B) {
 	}
 }
 
-// TestRun: a frozen clock continues from its time, also in the past.
+// TestRun: a frozen clock continues from its time, even in the past.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_000_000, 0)

@@ -74,7 +74,7 @@ type Sketch struct {
 // New returns an empty sketch with the default precision.
 func New(t Type) *Sketch { return &Sketch{valueType: t, p: Precision, sp: SparsePrecision} }
 
-// NewPrecise returns an empty sketch with other precisions than the default ones; a sparse precision
+// NewPrecise returns an empty sketch with precisions that differ from the defaults. A sparse precision
 // of 0 is for a sketch without a sparse form.
 func NewPrecise(t Type, precision, sparse int) (*Sketch, error) {
 	if precision < minPrecision || precision > maxPrecision {

@@ -168,7 +168,7 @@ func (r *Reader) lineEnd() (int, error) {
 	}
 }
 
-// within returns the end of a text in buf. Error: ErrTooLong.
+// within returns end, the end of a text in buf, or ErrTooLong if the text exceeds MaxBytes.
 func (r *Reader) within(end int) (int, error) {
 	if end-r.at > r.MaxBytes {
 		return 0, ErrTooLong

@@ -66,8 +66,8 @@ func (m *Mapping) Stray(rule string, row []byte) (other string, key attr.Item, o
 }
 
 // exclusive sets exclusive and shared for each rule; a row of an exclusive rule belongs to one
-// item. It rejects an attribute that only a cell determines in a row of several items. It also
-// rejects a list of an exclusive rule if garbage collection would remove its elements.
+// item. It rejects an attribute that is stored in one cell by a rule that puts several items into a
+// row. It also rejects a list of an exclusive rule if garbage collection would remove its elements.
 func (c *compiler) exclusive() {
 	for _, r := range c.l.rules {
 		r.exclusive = len(r.identity) == 0 && !r.byCell

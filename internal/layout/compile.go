@@ -155,7 +155,7 @@ func (c *compiler) key() {
 		}
 	}
 	if k.Hash.Name == k.Range.Name {
-		c.fail("source.key.range", maperr.CodeSyntax, "the same attribute twice", "another attribute than the hash key's")
+		c.fail("source.key.range", maperr.CodeSyntax, "the same attribute twice", "an attribute other than the hash key's")
 	}
 }
 

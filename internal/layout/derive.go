@@ -213,7 +213,7 @@ func (c *compiler) typeOf(r *rule, spec *mapfile.Rule, name string) (attr.Type, 
 	return s.Type, known
 }
 
-// returnsOther reports whether the rule accepts that an attribute comes back changed.
+// returnsOther reports whether the rule accepts a loss that changes an attribute.
 func (c *compiler) returnsOther(r *rule, name string) bool {
 	if _, derived := r.derives[name]; derived || r.timeAttrs[name] {
 		return false

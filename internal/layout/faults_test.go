@@ -91,7 +91,7 @@ rules:
 - {name: two, when: {PK: "two{x:nosuch}", SK: two, ZZ: two}, row: ["{PK}", "{SK}"], put: [{attr: a, cell: "y:a", codec: gif}, {attr: b, cell: "z:b"}]}
 - {name: three, when: {PK: three}, row: ["{P}", "{S}"], put: [{attr: a, cell: "y:{no", codec: gif}, {attr: "*", cell: "z:{attr}"}]}
 `, `m.yaml:6:9: source.ttl.attribute: "c" is S; expected type N: seconds since 1970
-m.yaml:9:15: rules[0].tag: E-FAMILY: the tag has no family; expected target.families._t, and another fidelity than idiomatic
+m.yaml:9:15: rules[0].tag: E-FAMILY: the tag has no family; expected target.families._t, and a fidelity other than idiomatic
 m.yaml:9:106: rules[0].put[1].cell: E-FAMILY: ttl shift(2h) deletes other cells of rule one, but not this one; expected gc: {maxAge: 2h0m0s} on the families of all of its puts, or of none
 m.yaml:9:130: rules[0].put[2].cell: E-FAMILY: ttl shift(2h) deletes other cells of rule one, but not this one; expected gc: {maxAge: 2h0m0s} on the families of all of its puts, or of none
 m.yaml:10:22: rules[1].when.PK: template "two{x:nosuch}": unknown encoder "nosuch"; expected s, n, b, hex, b64u, pad(w), nord, i64, ocint, revmax, revms(w), iso(s|ms), epoch(s|ms), ver, revdigits, revdomain, strip(prefix), const(text), salt(hash,n,w) or hash(name)

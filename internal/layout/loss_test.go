@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// lossyMapping accepts all losses, also for items with versions: a copy of the highest version
+// lossyMapping accepts all losses, including those of items with versions: a copy of the highest version
 // has the same losses.
 const lossyMapping = `apiVersion: migration/v1
 source:
@@ -27,7 +27,7 @@ rules:
 `
 
 // TestReturned checks that Returned predicts the items that are read back, with every accepted
-// loss, also for copies of the highest version.
+// loss, even for copies of the highest version.
 func TestReturned(t *testing.T) {
 	t.Parallel()
 	m, err := Load("lossy.yaml", []byte(lossyMapping))

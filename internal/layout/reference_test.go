@@ -483,7 +483,7 @@ rules:
 		t.Fatal(err)
 	}
 	fmt.Fprintf(b, "The row key of an entry is the ordered code of the cells of the index's key and of the row key in the table: `%s` for the item `{id: o1, city: Rome, rank: 7}`, where `00 01` separates. ", strings.ReplaceAll(string(at.Row), "\x00\x01", " 00 01 "))
-	b.WriteString("A view of all attributes has the families of the table. Another view has a cell `default:NAME` for each attribute, and `default:_type_NAME` for a value of another type than the schema's.\n\n" +
+	b.WriteString("A view of all attributes has the families of the table. Another view has a cell `default:NAME` for each attribute, and `default:_type_NAME` for a value whose type differs from the schema's.\n\n" +
 		"An index can be a view if, in each rule whose items it can have:\n\n" +
 		"* each key attribute of the index has one cell, in the same column under all rules, that sorts as the values do: no codec for S and B, `nord` for N. It has no `derive`, its type is in the schema, and a key attribute of the table has a put of its own;\n" +
 		"* each other projected attribute has one cell of one column too. If the view has all attributes, sets, maps and derived attributes may have their usual cells;\n" +

@@ -100,7 +100,7 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 		r.ttl.bar(c, r)
 	}
 	if r.tag && !r.sidecar {
-		c.fail(path+".tag", maperr.CodeFamily, "the tag has no family", "target.families._t, and another fidelity than idiomatic")
+		c.fail(path+".tag", maperr.CodeFamily, "the tag has no family", "target.families._t, and a fidelity other than idiomatic")
 	}
 	for _, a := range c.l.key.Attrs() {
 		r.keyTypes = append(r.keyTypes, a.Type)

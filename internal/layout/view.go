@@ -242,7 +242,7 @@ func (w *viewCompiler) add(name string, p place) string {
 	return alias
 }
 
-// include selects an attribute, and the columns that say that it has another type than the schema's.
+// include selects an attribute, and the columns that say that its type differs from the schema's.
 // The row key determines the key attributes of the table.
 func (w *viewCompiler) include(name string) {
 	if w.l.key.IsKey(name) || w.key.IsKey(name) {
@@ -331,7 +331,7 @@ func (w *viewCompiler) sorts(a attr.KeyAttr) {
 	}
 }
 
-// marks returns the columns of the sidecar that record another type than the schema's for an
+// marks returns the columns of the sidecar that record a type that differs from the schema's, for an
 // attribute with one column, or nil if the mapping has no sidecar.
 func (w *viewCompiler) marks(name string) (marks []place) {
 	if !w.l.sidecar || w.l.key.IsKey(name) {

@@ -15,7 +15,7 @@ import (
 )
 
 // The row key of a view has the cells of the index's key attributes and the row key of the table, in
-// ordered code. Bigtable adds a zero byte to a part of zero bytes alone, also to an empty one.
+// ordered code. Bigtable adds a zero byte to a part of zero bytes alone, and to an empty one.
 // Seen: better-bttest.
 
 var viewJoiner = rowkey.Joiner{Kind: rowkey.JoinOC}

@@ -40,7 +40,7 @@ func Explain(err error) error {
 	case status.Code(err) == codes.Unauthenticated:
 		return &explained{"the Bigtable rejects the credentials: check that they belong to the project and that the token is valid", err}
 	case has("unexpected HTTP status code") && has(" 429 (", " 502 (", " 503 (", " 504 ("):
-		return &explained{"another server than the Bigtable answered, perhaps a proxy", err}
+		return &explained{"a server other than the Bigtable answered, perhaps a proxy", err}
 	case has("unexpected HTTP status code", "unexpected content-type", "error reading server preface", "looked like an HTTP/1.1 header"):
 		return &explained{noBigtable, err}
 	case has("no access token is available") && has("x509: certificate signed by unknown authority"):

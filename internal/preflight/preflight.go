@@ -295,7 +295,7 @@ func (c *checker) views() {
 		case err != nil:
 			c.found("views", Unknown, "%v", err)
 		case !btclient.SameQuery(have, v.Query):
-			c.found("views", Wrong, "%s has another query than the mapping, and it cannot be changed: delete the view (gcloud bigtable materialized-views delete %s --instance=%s), so that it is created again", v.ID, v.ID, c.Instance)
+			c.found("views", Wrong, "the query of %s differs from the mapping's, and Bigtable cannot change it: delete the view (gcloud bigtable materialized-views delete %s --instance=%s), so that it is created again", v.ID, v.ID, c.Instance)
 		default:
 			c.found("views", OK, "%s has the expected query", v.ID)
 		}

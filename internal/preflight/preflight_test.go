@@ -111,7 +111,7 @@ func TestRun(t *testing.T) {
 		"no permission for views":      {fake{"TestIamPermissions": &iampb.TestIamPermissionsResponse{Permissions: allPermissions().GetPermissions()[:9]}}, "permissions: the credentials lack bigtable.materializedViews.delete, bigtable.materializedViews.get, bigtable.materializedViews.readRows, bigtable.materializedViews.sampleRowKeys on"},
 		"no such view":                 {fake{"GetMaterializedView": status.Error(codes.NotFound, "n")}, ""},
 		"no views":                     {fake{"GetMaterializedView": status.Error(codes.Unimplemented, "u")}, "views: the server has no materialized views, and t__g is one (as: view)"},
-		"another query":                {fake{"GetMaterializedView": &btapb.MaterializedView{Query: "SELECT 2"}}, "views: t__g has another query than the mapping"},
+		"another query":                {fake{"GetMaterializedView": &btapb.MaterializedView{Query: "SELECT 2"}}, "views: the query of t__g differs from the mapping's"},
 		"a clock that is off":          {fake{"header": metadata.Pairs("date", "Tue, 24 Nov 2026 11:58:00 GMT")}, "clock: this machine's clock differs from the server's by 2m0s"},
 	} {
 		findings, err := preflight.Run(t.Context(), options(good(c.changes)))
@@ -163,7 +163,7 @@ func TestExplain(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		`unexpected HTTP status code received from server: 404 (Not Found); transport: received unexpected content-type "text/html"`:   "the server is not a Bigtable: expected its gRPC API",
-		`unexpected HTTP status code received from server: 502 (Bad Gateway); transport: received unexpected content-type "text/html"`: "another server than the Bigtable answered, perhaps a proxy",
+		`unexpected HTTP status code received from server: 502 (Bad Gateway); transport: received unexpected content-type "text/html"`: "a server other than the Bigtable answered, perhaps a proxy",
 		"tls: failed to verify certificate: x509: certificate signed by unknown authority":                                             "the certificate of the server is not trusted: pass the trusted ones (--ca FILE)",
 		"no access token is available: tls: failed to verify certificate: x509: certificate signed by unknown authority":               "the certificate of the token server is not trusted: add it to the trusted certificates of the system, or set $SSL_CERT_FILE",
 	} {

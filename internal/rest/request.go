@@ -133,7 +133,7 @@ func jsonValue(f protoreflect.FieldDescriptor, text string) any {
 	return text
 }
 
-// kindName returns the name of a field's type as Google's errors have it.
+// kindName returns the name of a field's type that Google's errors use.
 func kindName(f protoreflect.FieldDescriptor) string {
 	switch {
 	case f.Message() != nil:

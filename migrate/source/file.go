@@ -283,7 +283,7 @@ func ofTransaction(d *document, member string) error {
 	return nil
 }
 
-// schemaAsSource rejects a table description, also before items; d is inside it.
+// schemaAsSource rejects a table description, even before items; d is inside it.
 func schemaAsSource(d *document) error {
 	for d.StackDepth() > 0 {
 		if _, err := d.ReadToken(); err != nil {

@@ -149,7 +149,7 @@ type exportPart struct {
 	from, to    time.Time // from is zero for a full export
 }
 
-// entries returns the items of a full export, as a function for Table.
+// entries returns an iterator over the items of a full export, for Table.entries.
 func (p exportPart) entries(t tree) func(yield func(Entry, error) bool) {
 	return func(yield func(Entry, error) bool) {
 		if err := p.read(t, yield); err != nil && !errors.Is(err, errStopped) {

@@ -509,7 +509,7 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 	return c, nil
 }
 
-// imagesFit returns an error if an image has another key than Keys.
+// imagesFit returns an error if the key in an image differs from Keys.
 func (c *itemChange) imagesFit() error {
 	for name, v := range c.keys {
 		for _, image := range []attr.Item{c.new, c.old} {

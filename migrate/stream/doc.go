@@ -20,7 +20,7 @@
 //
 // # The watermark
 //
-// All writes that the source answered before the watermark were applied. Each shard has one;
+// All writes that the source acknowledged before the watermark were applied. Each shard has one;
 // that of the table is the least of the shards that are open, or whose children are unknown.
 // There are two rules, and [Status.Rule] names the one in use:
 //

@@ -138,7 +138,7 @@ func (r *Items) batch(ctx context.Context, keys []map[string]types.AttributeValu
 				return out.ResultMetadata, r.s.fail(BadRecord, "", err, "an item cannot be read")
 			}
 			if !yield(item) {
-				return out.ResultMetadata, r.s.fail(BadRecord, "", nil, "the source answered with an item that was not asked for: its key is not that of the table")
+				return out.ResultMetadata, r.s.fail(BadRecord, "", nil, "the source returned an item whose key was not requested")
 			}
 		}
 		return out.ResultMetadata, nil

@@ -344,7 +344,7 @@ func (s *Stream) Tip() Tip {
 	return Tip{s.clock.at(s.opts.Now()), s.calls + 1}
 }
 
-// Passed reports whether all writes that the source answered before a Tip were applied. In a
+// Passed reports whether all writes that the source acknowledged before a Tip were applied. In a
 // stream that is written without pause it is true when the watermark is a second later.
 func (s *Stream) Passed(t Tip) bool {
 	s.mu.Lock()

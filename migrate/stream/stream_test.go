@@ -328,7 +328,7 @@ func TestRun_Prefix(t *testing.T) {
 	})
 }
 
-// Numbers that begin again with a child begin an epoch, also over a shard without records and a
+// Numbers that begin again with a child begin an epoch, even over a shard without records and a
 // restart.
 func TestRun_Epochs(t *testing.T) {
 	t.Parallel()

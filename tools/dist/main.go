@@ -143,7 +143,7 @@ func dist(ctx context.Context, o options) (err error) {
 	return sum(o.out)
 }
 
-// checkOut rejects a folder with other files than those of an earlier release, which dist removes.
+// checkOut rejects a folder with files that are not from an earlier release, which dist removes.
 func checkOut(out string) error {
 	entries, err := os.ReadDir(out)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

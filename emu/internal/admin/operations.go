@@ -25,7 +25,7 @@ import (
 
 // Long-running operations. An RPC has its full effect before it returns, and
 // its operation is done too, unless Control.Delay postpones its visible end.
-// The result stays available, also after a restart, under
+// The result stays available, even after a restart, under
 //
 //	operations/projects/P/instances/I/operations/NUMBER
 //

@@ -1,7 +1,7 @@
 // Package load counts the load on row keys, and computes hot tablets from the counts.
 //
-// It counts ReadRows, MutateRow, MutateRows, CheckAndMutateRow and ReadModifyWriteRow, also in
-// sessions, and the scans of ExecuteQuery in a heat.Store. A read, write or error counts at the first key of its request. A
+// It counts ReadRows, MutateRow, MutateRows, CheckAndMutateRow and ReadModifyWriteRow, including
+// those in sessions, and the scans of ExecuteQuery in a heat.Store. A read, write or error counts at the first key of its request. A
 // failed entry of a bulk write counts at its own key, and rows and bytes count at each row. A
 // request that both reads and writes is a write. Calls by a lab or a console are not counted.
 //

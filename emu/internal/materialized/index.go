@@ -213,7 +213,7 @@ func (b *batch) replace(ctx context.Context) error {
 	return b.v.write(ctx, b.x, keys, muts)
 }
 
-// replacing returns the mutations that replace a row by the given cells. Without cells they delete it.
+// replacing returns the mutations that replace a row with the given cells. Without cells they delete it.
 func replacing(cells []engine.Mutation) []engine.Mutation {
 	return append([]engine.Mutation{{Kind: engine.DeleteFromRow}}, cells...)
 }
@@ -351,7 +351,7 @@ type contributed struct {
 	end   bool
 	err   error
 	total *total // of the outputs that were returned; nil if it is not known
-	lost  bool   // the total cannot follow
+	lost  bool   // the total of the outputs cannot be computed
 }
 
 // next moves to the next row of the view.

@@ -67,8 +67,8 @@ func newTotal(terms []term, keys []value.Value) *total {
 	return &total{keys: keys, terms: make([]termTotal, len(terms))}
 }
 
-// change adds an output to the group, or removes it. ok is false if the total cannot follow: an error of a
-// sum depends on the order of the outputs.
+// change adds an output to the group, or removes it. ok is false if a sum may have overflowed: whether it
+// has depends on the order of the outputs, so the total is unknown.
 func (t *total) change(terms []term, output []value.Value, add bool) (ok bool) {
 	by := int64(1)
 	if !add {

@@ -79,7 +79,7 @@ func idsOf(clusters []*instancedef.StoredCluster) []string {
 // those that the source of its initial data had seen.
 type fill struct {
 	filling
-	seen *link // from the first cluster to the source; nil: the first is the source
+	seen *link // from the first cluster to the source; nil if the first cluster is the source
 }
 
 // has reports whether the source had seen a record when the cluster was filled.

@@ -27,7 +27,7 @@ type Plan struct {
 type branch struct {
 	hashes  []attr.Value    // nil: the partition is not restricted
 	ranges  []attr.KeyRange // without Hash
-	inexact bool            // the sort key has other conditions than ranges
+	inexact bool            // the sort key has conditions that are not ranges
 	rest    []*node         // the parts without key conditions
 }
 

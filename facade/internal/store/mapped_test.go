@@ -613,7 +613,7 @@ func TestStore_MappingChanges(t *testing.T) {
 		t.Errorf("indexes %v: %v", def.Indexes, err)
 	}
 
-	const advice = ": keep that in the mapping, or delete the table first, with the mapping that it was created with"
+	const advice = ": restore that in the mapping, or first delete the table with the mapping that created it"
 	for old, change := range map[string]struct{ to, want string }{
 		"table: products":             {"table: wares", "opening the catalog: table Products was created in Bigtable table products, but its mapping says wares" + advice},
 		"range: {name: SK, type: S}}": {"range: {name: S2, type: S}}", "opening the catalog: table Products was created with the key PK (S), SK (S), but its mapping says PK (S), S2 (S)" + advice},

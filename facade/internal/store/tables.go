@@ -485,7 +485,7 @@ func (ts *tables) reconcile(ctx context.Context, def *tabledef.Table, m *layout.
 	if def.At(ts.o.Now()).Status != tabledef.StatusActive {
 		return nil
 	}
-	const advice = "keep that in the mapping, or delete the table first, with the mapping that it was created with"
+	const advice = "restore that in the mapping, or first delete the table with the mapping that created it"
 	if def.BigtableTable != m.TargetTable() {
 		return fmt.Errorf("table %s was created in Bigtable table %s, but its mapping says %s: %s", def.Name, def.BigtableTable, m.TargetTable(), advice)
 	}

@@ -24,7 +24,7 @@ import (
 //	1. Look whether the request's token was used. Read the items and evaluate the changes;
 //	   a failed condition ends the transaction here.
 //	2. Write the record, which is pending until a deadline.
-//	3. Claim the token. Replace each item's state cell by an intent, guarded by that cell as
+//	3. Claim the token. Replace each item's state cell with an intent, guarded by that cell as
 //	   it was read, and put the new item beside it. The item's cells stay.
 //	4. Make the record committed if it is still pending: all writes happen at this moment.
 //	5. Apply each new item to its indexes.

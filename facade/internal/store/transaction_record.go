@@ -51,7 +51,7 @@ type transactionItem struct {
 type transactionRecord struct {
 	id       string
 	state    byte   // 0: the record does not exist
-	written  int64  // timestamp of the state cell, also after a change of the state; in microseconds
+	written  int64  // timestamp of the state cell, even after a change of the state; in microseconds
 	deadline int64  // in microseconds
 	token    string // of the request, or ""
 	items    []transactionItem

@@ -57,8 +57,8 @@ func (f *Flag) String() string {
 // IsTrue reports whether an optional flag is given and true.
 func (f *Flag) IsTrue() bool { return f != nil && bool(*f) }
 
-// Integer is an Integer member of the API model to which requests may assign any number.
-// The newer layer of the service truncates decimals and uses the nearest Integer.
+// Integer is a member of the API model's type Integer. Requests may set it to any number: the
+// newer layer of the service truncates decimals, and then uses the nearest 32-bit integer.
 type Integer struct {
 	Nearest int32
 	Err     error // error of the older layer, if the number does not fit

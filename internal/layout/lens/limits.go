@@ -11,13 +11,13 @@ const (
 	// the mark. A row without other cells is not an entry.
 	FamilyTombstone = "_x"
 	// FamilyPosition holds, for each item and index entry that a migration wrote from a live
-	// source, the position of its last change, also after its deletion. The facade neither
+	// source, the position of its last change, even after its deletion. The facade neither
 	// reads nor changes it.
 	FamilyPosition = "_m"
 )
 
 // Bookkeeping reports whether the cells of a family belong to no item and no index entry. A row
-// with only such cells is neither of these.
+// with only such cells holds neither.
 func Bookkeeping(family string) bool {
 	switch family {
 	case FamilyState, FamilyTombstone, FamilyPosition:

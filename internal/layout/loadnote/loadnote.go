@@ -209,7 +209,7 @@ func columnOf(rows []layout.Row, table, column string) (value []byte, ok bool) {
 	return nil, false
 }
 
-// Moves finds items that the new mapping lays out in other places than the old one.
+// Moves finds items that the new mapping lays out in places that differ from the old one's.
 type Moves struct{ was, now *layout.Mapping }
 
 // NewMoves returns a Moves that compares the mapping of stored rows with the current mapping.

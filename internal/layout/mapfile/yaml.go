@@ -59,7 +59,7 @@ func object(items ...yaml.MapItem) yaml.MapSlice {
 
 func item(key string, v any) yaml.MapItem { return yaml.MapItem{Key: key, Value: v} }
 
-// given returns an item, or the zero item for a zero or empty value.
+// given returns an item with the key and the value, or the zero item if the value is zero or empty.
 func given(key string, v any) yaml.MapItem {
 	if r := reflect.ValueOf(v); r.IsZero() || r.Kind() == reflect.Slice && r.Len() == 0 {
 		return yaml.MapItem{}

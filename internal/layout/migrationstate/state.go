@@ -20,12 +20,12 @@ const (
 	Ended      Phase = "ENDED"       // the migration ended, and clients may write to the target
 )
 
-// next has the phases after each phase.
+// next lists the phases that may follow each phase.
 var next = map[Phase][]Phase{
 	"":         {Loaded, CatchingUp},
 	Loaded:     {CatchingUp, Ended},
 	CatchingUp: {Following, Ended},
-	Following:  {CatchingUp, Drained, Ended}, // it catches up again after a hole in the stream
+	Following:  {CatchingUp, Drained, Ended}, // it catches up again after a gap in the stream
 	Drained:    {CatchingUp, Following, Ended},
 	Ended:      {Loaded, CatchingUp},
 }
@@ -80,7 +80,7 @@ func (s State) String() string {
 	return fmt.Sprintf("phase %s since %s, set by %s", s.Phase, s.At.UTC().Format(time.RFC3339), s.By)
 }
 
-// PhaseError is the error of a command that found another phase than it needs.
+// PhaseError is the error of a command that did not find the phase that it needs.
 type PhaseError struct {
 	Table string
 	State State
@@ -174,8 +174,8 @@ func (x *Sighting) See(s State, now time.Time) (held, renewed bool) {
 }
 
 // Leased returns the state with the owner's lease, which begins now. The owner is unique among
-// processes. Errors: [*HeldError] if another owner's lease may not have ended, by what the
-// process saw of it.
+// processes. Leased returns a [*HeldError] if there is another owner, unless seen
+// shows that its lease has ended.
 func (s State) Leased(table, owner string, now time.Time, seen *Sighting) (State, error) {
 	if s.Owner != owner {
 		if held, _ := seen.See(s, now); held {

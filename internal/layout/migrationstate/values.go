@@ -17,7 +17,7 @@ type Checkpoint struct {
 	Stream    string    `json:"stream"`  // the ARN
 	TableID   string    `json:"tableId"` // of the source
 	From      time.Time `json:"from,omitzero"`
-	Watermark time.Time `json:"watermark,omitzero"` // all writes answered before it are applied
+	Watermark time.Time `json:"watermark,omitzero"` // all writes that the source acknowledged before it are applied
 	Epoch     uint16    `json:"epoch"`              // epoch of the first positions
 	Shards    []Shard   `json:"shards,omitempty"`
 	Window    *Window   `json:"window,omitempty"` // of an incremental export that is being applied
@@ -136,7 +136,7 @@ type Event struct {
 }
 
 // Split divides the rows of a table, and of the tables of its indexes, among the parts of a
-// verification: all parts must use the same ranges, also on several machines.
+// verification: all parts must use the same ranges, even on several machines.
 type Split struct {
 	Cuts map[string][][]byte `json:"cuts"` // the first key of each range but the first, by table
 	At   time.Time           `json:"at"`

@@ -65,7 +65,7 @@ func (c *failingConn) set(rpc string, how failure, from, most int) {
 	c.calls, c.rpc, c.how, c.from, c.most, c.failed = map[string]int{}, rpc, how, from, most, 0
 }
 
-// heal lets all calls succeed, also those in the background. It does not reset the counters.
+// heal lets all calls succeed, including those in the background. It does not reset the counters.
 func (c *failingConn) heal() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

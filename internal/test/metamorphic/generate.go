@@ -307,8 +307,8 @@ func (g *generator) create(table string) op {
 	return o
 }
 
-// definition draws the family of that name, sometimes with another aggregate than the existing
-// one.
+// definition draws a definition of the family name, sometimes with an aggregate that differs from the
+// existing one.
 func (g *generator) definition(name string) *engine.Family {
 	f := &engine.Family{Name: name, Aggregate: aggregates[name], GC: pick(g, gcRules)}
 	if g.rng.IntN(100) == 0 {

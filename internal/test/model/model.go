@@ -107,7 +107,7 @@ func (d *DB) Restore(s *DB) {
 	}
 }
 
-// all returns the tables, also those that can be undeleted.
+// all returns the tables, including those that can be undeleted.
 func (d *DB) all() iter.Seq[*table] {
 	return func(yield func(*table) bool) {
 		for _, t := range d.tables {

@@ -51,12 +51,6 @@ type failure struct {
 }
 
 func stress(ctx context.Context, runs, loops int, cpu string, packages []string) int {
-	for range loops {
-		go func() {
-			for n := 0; ctx.Err() == nil; n++ {
-			}
-		}()
-	}
 	dir, err := os.MkdirTemp("", "stress")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "stress:", err)
@@ -67,6 +61,12 @@ func stress(ctx context.Context, runs, loops int, cpu string, packages []string)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "stress:", err)
 		return 3
+	}
+	for range loops {
+		go func() {
+			for n := 0; ctx.Err() == nil; n++ {
+			}
+		}()
 	}
 	failures := map[string]*failure{}
 	for run := range runs {
@@ -104,16 +104,22 @@ func build(ctx context.Context, to string, packages []string) ([]binary, error) 
 		return nil, err
 	}
 	var tests []binary
+	var group errgroup.Group
+	group.SetLimit(runtime.NumCPU())
 	for line := range strings.Lines(out) {
 		pkg, dir, ok := strings.Cut(strings.TrimSpace(line), "\t")
 		if !ok {
 			continue
 		}
 		b := binary{pkg, dir, filepath.Join(to, fmt.Sprint(len(tests)))}
-		if _, err := command(ctx, "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", b.file, pkg); err != nil {
-			return nil, err
-		}
 		tests = append(tests, b)
+		group.Go(func() error {
+			_, err := command(ctx, "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", b.file, pkg)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
 	return tests, nil
 }

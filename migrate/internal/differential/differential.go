@@ -172,14 +172,14 @@ func unfit(spec *mapfile.Spec) string {
 	return ""
 }
 
-// losesValues reports whether the mapping accepts that items come back changed.
+// losesValues reports whether the mapping accepts losses that change the items that reads return.
 func losesValues(spec *mapfile.Spec) bool {
 	return slices.ContainsFunc(spec.AcceptLoss, func(l mapfile.AcceptedLoss) bool {
 		return l.What != mapfile.LossRetention && l.What != mapfile.LossAbsent
 	})
 }
 
-// keepsCopies reports whether items of a table come back as copies of others.
+// keepsCopies reports whether some items are copies of others: the mapping has a rule with latest.
 func keepsCopies(spec *mapfile.Spec) bool {
 	return slices.ContainsFunc(spec.Rules, func(r mapfile.Rule) bool { return r.Latest != "" })
 }

@@ -38,7 +38,7 @@ type tickRequest struct {
 
 func isTick(x fixtures.Exchange) bool { return x.Op == tickOp }
 
-// scanAfter returns the reading after a tick.
+// scanAfter turns the tick x into the Scan that follows it.
 func scanAfter(x fixtures.Exchange) fixtures.Exchange {
 	x.Op, x.Request = "Scan", jsontext.Value(fmt.Sprintf(`{"TableName":%q,"ConsistentRead":true}`, Table))
 	return x

@@ -77,7 +77,7 @@ const maxScanRatio = 10
 // warnOfCost warns of a native read that scans many more rows than it returns.
 func (d *Pair) warnOfCost(p fixtures.Pattern, done report.PatternReport) {
 	if !p.Bigtable.FullScan && done.RowsScanned > maxScanRatio*max(done.RowsReturned, 1) {
-		d.report.Warnings = append(d.report.Warnings, fmt.Sprintf("pattern %s: the native read scans %s and returns %d: replace its filter by a narrower range",
+		d.report.Warnings = append(d.report.Warnings, fmt.Sprintf("pattern %s: the native read scans %s and returns %d: replace its filter with a narrower range",
 			p.ID, phrase.Counted(done.RowsScanned, "row"), done.RowsReturned))
 	}
 }

@@ -46,7 +46,7 @@ func (f *follower) open(ctx context.Context, since time.Time) (err error) {
 		return err
 	}
 	if id := f.source.Checkpoint().TableID; from.tableID != "" && id != "" && id != from.tableID {
-		return f.refused(source.ReplayGap, "the table %s has the id %s, but the followed one had the id %s: it was created again or restored; export it again, load it into another instance, and follow it there", f.Mapping.SourceTable(), id, from.tableID)
+		return f.refused(source.ReplayGap, "table %s has the id %s, but the followed table had the id %s: it was created again or restored; export it again, load it into another instance, and follow it there", f.Mapping.SourceTable(), id, from.tableID)
 	}
 	if f.Mode == Ordered && f.unordered != "" {
 		return f.refused(source.Unsupported, "changes of %s cannot be written in mode ordered: %s; leave out the mode (--apply)", name, f.unordered)

@@ -55,7 +55,7 @@ func End(ctx context.Context, b *table.Bigtable, m *layout.Mapping, by string, a
 	}
 	for letter, err := range s.Letters(ctx) {
 		if err == nil && !abandon {
-			err = source.Damaged(source.Unsupported, source.Position{}, nil, "Bigtable table %s: a change of item %s is not applied (%s): change the item in the source, so that it can be, or give up such changes (--abandon); tabletop migrate status --letters lists all", s.Table, letter.Key, letter.Reason)
+			err = source.Damaged(source.Unsupported, source.Position{}, nil, "Bigtable table %s: a change of item %s was not applied (%s): correct the item in the source and follow again, or abandon such changes (--abandon); tabletop migrate status --letters lists all", s.Table, letter.Key, letter.Reason)
 			_, release := s.Change(ctx, func(was ms.State) (ms.State, *ms.Event, error) { return was.Released(by), nil, nil })
 			err = errors.Join(err, release)
 		}

@@ -245,7 +245,7 @@ func (f *follower) check(ctx context.Context) (since time.Time, err error) {
 		return since, statetable.WrittenError(f.store.Table)
 	}
 	if changes := loadnote.Changes(notes, f.Mapping); len(changes) > 0 {
-		return since, f.refused(source.MappingRefused, "it was loaded by another mapping, and rows of both would mix: %s", changes[0])
+		return since, f.refused(source.MappingRefused, "it was loaded with another mapping, and rows of both mappings would mix: %s", changes[0])
 	}
 	if loadnote.Contents(notes, f.store.Table) == "" {
 		since = loadnote.Until(notes, f.store.Table)
@@ -274,7 +274,7 @@ func (f *follower) run(ctx context.Context, since time.Time) error {
 			return err
 		}
 		if !f.Tip && f.Until.IsZero() {
-			return f.refused(source.Unsupported, "the stream of the source was disabled; all its changes are applied, and later ones are not recorded: if the source is written no more, end the run by --until tip; else export the source again, load it into another instance, and follow it there")
+			return f.refused(source.Unsupported, "the stream of the source was disabled; all its changes are applied, and later ones are not recorded: if nothing writes to the source any more, end the run with --until tip; otherwise export the source again, load it into another instance, and follow it there")
 		}
 		return errDone
 	})

@@ -105,7 +105,7 @@ func (s *increments) next() (*source.Increment, error) {
 	switch {
 	case s.tableID != "" && x.TableID != "" && x.TableID != s.tableID:
 		return nil, source.Damaged(source.ReplayGap, at, nil,
-			"the export is of a table %s with the id %s, but the followed one has the id %s: the table was created again or restored; export it again, load it into another instance, and follow it there", x.Table, x.TableID, s.tableID)
+			"the export is of a table %s with the id %s, but the followed table has the id %s: the table was created again or restored; export it again, load it into another instance, and follow it there", x.Table, x.TableID, s.tableID)
 	case !x.From.Before(x.To):
 		return nil, source.Damaged(source.ManifestInvalid, at, nil, "the incremental export covers %s to %s, whose end is not after its beginning", stamp(x.From), stamp(x.To))
 	case x.From.After(s.end) && waiting:

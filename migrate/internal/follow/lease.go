@@ -63,7 +63,7 @@ func (f *follower) begin(ctx context.Context, since time.Time, seen *ms.Sighting
 			return s, nil, f.refused(source.Unsupported, "its migration has ended, and nothing was loaded since: export the source again, load it into another instance, and follow it there")
 		}
 		if s.Mapping != "" && s.Phase.Followed() && s.Mapping != f.mapping {
-			return s, nil, f.refused(source.MappingRefused, "its mapping in table %s is another one than at the first run, and rows of both would mix: restore it there, or load an export into another instance, and follow it there", layout.SchemaTable)
+			return s, nil, f.refused(source.MappingRefused, "its mapping in table %s has changed since the first run, and rows of both mappings would mix: restore it there, or load an export into another instance, and follow it there", layout.SchemaTable)
 		}
 		s, err := s.Leased(f.store.Table, f.Owner, now, seen)
 		if err != nil {
@@ -202,7 +202,7 @@ func (f *follower) watch(ctx context.Context) error {
 	case loadnote.At(notes, f.store.Table).IsZero():
 		return f.refused(source.MappingRefused, "its rows in table %s were deleted while it was followed: load an export again, into another instance, and follow it there", layout.SchemaTable)
 	case len(changes) > 0:
-		return f.refused(source.MappingRefused, "its mapping in table %s was changed while it was followed, and rows of both would mix: %s", layout.SchemaTable, changes[0])
+		return f.refused(source.MappingRefused, "its mapping in table %s was changed while it was followed, and rows of both mappings would mix: %s", layout.SchemaTable, changes[0])
 	case loadnote.Written(notes, f.store.Table):
 		return statetable.WrittenError(f.store.Table)
 	}

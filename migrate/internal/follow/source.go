@@ -27,7 +27,7 @@ type changeSource interface {
 	// Checkpoint returns the progress: exactly the changes up to it are applied.
 	Checkpoint() ms.Checkpoint
 	Status() sourceStatus
-	// Tip returns a function that reports whether all changes are applied that were made until now.
+	// Tip returns a function that reports whether all changes made before the call of Tip are applied.
 	Tip() (passed func() bool)
 }
 

@@ -26,7 +26,7 @@ type Options struct {
 	// Since is the time of the state to which the records are applied: the folder must begin before
 	// it. A checkpoint replaces it.
 	Since time.Time
-	// Allowance is how much later than a newer record an older one may come. Default: 10 s.
+	// Allowance is how long after a newer record an older one may arrive. Default: 10 s.
 	Allowance time.Duration
 	// AcceptTies admits records whose times have whole milliseconds.
 	AcceptTies bool

@@ -470,7 +470,7 @@ func (o opened) Open(name string) (fs.File, error) {
 	return o.FS.Open(name)
 }
 
-// A line without its newline is waited for, also at the tip, unless it is complete.
+// A line without its newline is waited for, even at the tip, unless it is complete.
 func TestFolder_TornLine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

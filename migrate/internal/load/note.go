@@ -33,8 +33,8 @@ func (j *job) schemaNotes(ctx context.Context) (rows []layout.Row, err error) {
 	return j.noted, err
 }
 
-// beginNote notes the beginning of a load whose exports end at another time than those of the
-// stored items: if the load is interrupted, the table has items of both. unfinished reports
+// beginNote notes the beginning of a load whose exports do not end at the same time as those of
+// the stored items: if the load is interrupted, the table has items of both. unfinished reports
 // whether endNote must remove that note, and first whether the table has no note yet.
 func (j *job) beginNote(ctx context.Context) (unfinished, first bool, err error) {
 	if j.Mapping.Spec() == nil {
@@ -145,7 +145,7 @@ func (j *job) overtaken() error {
 }
 
 // ifLatest changes the first row, and writes the id of a load there, unless the row names
-// another load than the latest known one. It reports whether it did.
+// a load that is not the latest known one. It reports whether it did.
 func (j *job) ifLatest(ctx context.Context, id string, muts []*btpb.Mutation) (done bool, err error) {
 	guard := btclient.Guard{Family: layout.SchemaFamily, Qualifier: []byte(loadnote.LoadColumn)}
 	if j.latest != "" {

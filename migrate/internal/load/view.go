@@ -32,7 +32,7 @@ func (j *job) otherViews(ctx context.Context) (warning string, err error) {
 		case err != nil:
 			return "", err
 		case !btclient.SameQuery(have, v.SQL()):
-			return "", refusedView(v, nil, "the view exists with another query than that of the mapping, which Bigtable does not change: delete the view, and this load creates it again (gcloud bigtable materialized-views delete %s --instance=INSTANCE)", v.ID())
+			return "", refusedView(v, nil, "the view exists with a query that differs from the mapping's, and Bigtable cannot change it: delete the view, and this load creates it again (gcloud bigtable materialized-views delete %s --instance=INSTANCE)", v.ID())
 		}
 	}
 	return "", nil

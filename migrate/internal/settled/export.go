@@ -63,7 +63,7 @@ func (v *verification) runAsOf(ctx context.Context, at time.Time) (string, error
 		case err != nil:
 			return "", err
 		case s.Mapping != "" && s.Mapping != hash:
-			return "", v.refused("it is followed by another mapping: compare with the mapping of its load (--mapping FILE)")
+			return "", v.refused("it is followed with another mapping: compare with the mapping of its load (--mapping FILE)")
 		}
 		// Until then, an older item may only be late.
 		if err := v.mark.await(ctx, at); err != nil {

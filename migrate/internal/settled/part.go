@@ -304,7 +304,7 @@ func (v *verification) finishParts(ctx context.Context, folder parts.Folder, don
 		case l == nil:
 			return "", damaged(i)
 		case l.Cuts != first.Cuts || l.Segments != first.Segments:
-			return "", v.refused("part %d divides the table otherwise than part 1: run it again with the same --segments, or remove the files of all parts and run them again", i+1)
+			return "", v.refused("part %d divides the table differently from part 1: run it again with the same --segments, or remove the files of all parts and run them again", i+1)
 		}
 		from, v.o.Consistent = min(from, l.Generation), v.o.Consistent && l.Consistent
 		if last.Before(l.Last) {

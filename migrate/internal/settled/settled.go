@@ -163,11 +163,11 @@ func (v *verification) begin(ctx context.Context) (from, generation uint64, err 
 		case s.Phase == ms.CatchingUp:
 			return s, nil, v.refused("%s; its items can be older than the load: wait for the phase %s (tabletop migrate status --wait phase=%s)", s, ms.Following, ms.Following)
 		case s.Phase != ms.Following && s.Phase != ms.Drained:
-			return s, nil, v.refused("%s; a table is verified while a process follows its source: tabletop migrate follow %s", s, name)
+			return s, nil, v.refused("%s; a table can only be verified while a process follows its source: tabletop migrate follow %s", s, name)
 		case s.Mapping != "" && s.Mapping != hash:
-			return s, nil, v.refused("it is followed by another mapping than the stored one: run `tabletop migrate status`")
+			return s, nil, v.refused("it is followed with a mapping that differs from the stored one: run `tabletop migrate status`")
 		case v.o.Dirty && s.Verified == 0:
-			return s, nil, v.refused("no complete verification found it equal, so that the changed keys alone prove nothing: run verify --live --consistent first")
+			return s, nil, v.refused("no complete verification has found it equal, so comparing only the changed keys proves nothing: run verify --live --consistent first")
 		}
 		from = s.Verified
 		if !v.sampled() {
@@ -456,7 +456,7 @@ func (v *verification) unsettled(x *suspect) {
 	}
 }
 
-// compare compares suspects as they were read, also their entries in indexes.
+// compare compares suspects as they were read, including their entries in indexes.
 func (v *verification) compare(ctx context.Context, some []*suspect) (map[*suspect]outcome, error) {
 	out, equal := map[*suspect]outcome{}, map[*suspect]attr.Item{}
 	for _, x := range some {

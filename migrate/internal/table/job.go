@@ -117,7 +117,7 @@ func adopt(j *Job, src *source.Source) error {
 	return nil
 }
 
-// otherTable returns the text of the message that the mapping names another table than the
+// otherTable returns the text of the message for a mapping that does not name the table of the
 // items, such as a mapping of production for an export of staging.
 func otherTable(src *source.Source, t *source.Table, m *layout.Mapping) string {
 	at := ""

@@ -77,7 +77,7 @@ type over struct {
 	header []string
 }
 
-// carrying adds the pairs of the header.
+// carrying adds o.header to the outgoing metadata of ctx.
 func (o over) carrying(ctx context.Context) context.Context {
 	if len(o.header) == 0 {
 		return ctx

@@ -161,7 +161,7 @@ func (p *piped) selected(sel *syntax.Select) error {
 	return nil
 }
 
-// recompute replaces the output by changed columns. change returns the new expression of column
+// recompute replaces the output with changed columns. change returns the new expression of column
 // c, the i-th, or nil to drop it. The columns in more follow. The tables keep their names.
 func (p *piped) recompute(change func(i int, c *column) (plan.Expr, error), more []column) error {
 	project := &plan.Project{Input: p.op}

@@ -77,7 +77,7 @@ func CastFormat(a Arg, to value.Type, zoned, isSafe bool) (Call, error) {
 		}
 	case a.Origin == NullLiteral && to.Kind() == value.KindString:
 	case a.Type.IsNumeric() && to.Kind() == value.KindString:
-		return Call{}, value.Unimplemented("CAST with FORMAT from %v to %v is not implemented", a.Type, to)
+		return Call{}, value.InvalidArgument("CAST with FORMAT from %v to %v is not supported", a.Type, to)
 	default:
 		return Call{}, value.InvalidArgument("FORMAT is not allowed for cast from %v to %v", a.anyType(), to)
 	}
@@ -350,7 +350,8 @@ func printElement(t time.Time, element, written string) string {
 	return fmt.Sprintf("%09d", t.Nanosecond())[:element[2]-'0'] // FF1 to FF9
 }
 
-// categories has the elements that a format for reading has once.
+// categories maps elements to their categories. A format that parses text may have only one element
+// of a category.
 var categories = map[string]string{
 	"YYYY": "YEAR", "RRRR": "YEAR", "YYY": "YEAR", "YY": "YEAR", "RR": "YEAR", "Y": "YEAR", "Y,YYY": "YEAR",
 	"MM": "MONTH", "MON": "MONTH", "MONTH": "MONTH", "DD": "DAY", "HH": "HOUR", "HH12": "HOUR", "HH24": "HOUR", "MI": "MINUTE",

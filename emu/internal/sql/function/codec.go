@@ -131,7 +131,7 @@ func unpadded(s string, group int) string {
 	return s
 }
 
-// toValid replaces each byte that is not part of UTF-8 by U+FFFD.
+// toValid replaces each byte that is not part of UTF-8 with U+FFFD.
 func toValid(s string) string {
 	if utf8.ValidString(s) {
 		return s

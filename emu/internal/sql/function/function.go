@@ -23,7 +23,7 @@ type Function struct {
 	Unstable bool
 	// Window functions need OVER.
 	Window bool
-	// Over has the rules of OVER; nil for a function that cannot have it.
+	// Over has the rules of OVER; nil if the function does not support OVER.
 	Over *Over
 
 	signatures []signature

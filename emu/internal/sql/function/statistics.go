@@ -123,8 +123,8 @@ func (c Call) RespectNulls() Call {
 	return c
 }
 
-// approximations returns the number of elements of a result. GoogleSQL calls it the second
-// argument, also of APPROX_TOP_SUM.
+// approximations checks and returns the number of elements of a result. As in GoogleSQL, errors call
+// it the second argument, although it is the third of APPROX_TOP_SUM.
 func approximations(name string, number value.Value) (int64, error) {
 	const most = 100_000
 	switch {

@@ -385,7 +385,7 @@ func trimSignatures(left, right bool) []signature {
 	}
 }
 
-// translateRunes replaces each character of the second argument by the character at the same place of
+// translateRunes replaces each character of the second argument with the character at the same place of
 // the third, and removes those beyond its end.
 func translateRunes(_ *Context, a []value.Value) (value.Value, error) {
 	targets := []rune(a[2].Str())

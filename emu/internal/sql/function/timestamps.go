@@ -150,7 +150,7 @@ func fromUnix(name string, unit int64) *Function {
 	}), sig("TIMESTAMP -> TIMESTAMP", first))
 }
 
-// toUnix rounds down, also before 1970.
+// toUnix rounds down, even before 1970.
 func toUnix(name string, unit int64) *Function {
 	return fn(name, sig("TIMESTAMP -> INT64", func(_ *Context, a []value.Value) (value.Value, error) {
 		n := a[0].Int64()

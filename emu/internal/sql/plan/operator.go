@@ -10,7 +10,7 @@ import (
 type Query struct {
 	Columns []Column // of the result: the slots of Root, in order
 	Root    Operator
-	// Tables has an entry for each scan of a table or materialized view, also in views.
+	// Tables has an entry for each scan of a table or materialized view, including those in views.
 	Tables []TableUse
 	// Views has an entry for each use of a logical view. The plan expires once the query of a
 	// view changes.

@@ -61,7 +61,7 @@ func literalEnd(s string, quote int) (tokenKind, int, *Error) {
 }
 
 // quotedEnd returns the end of the quoted text whose quotes are at start. A backslash hides the
-// next byte, also in raw literals. Only three quotes enclose several lines.
+// next byte, even in raw literals. Only three quotes enclose several lines.
 func quotedEnd(s string, start int, quotes string) (int, bool) {
 	for i := start + len(quotes); i < len(s); i++ {
 		switch c := s[i]; {

@@ -255,7 +255,7 @@ func (p *parser) failBare(at int, message string) {
 	panic(&Error{Message: message, Offset: at, bare: true})
 }
 
-// failLater notes an error that a syntax error in the rest of the statement precedes.
+// failLater notes an error that is returned only if the rest of the statement has no syntax error.
 func (p *parser) failLater(at int, message string) {
 	if p.later == nil {
 		p.later = &Error{Message: message, Offset: at, text: p.text, bare: true}
@@ -403,7 +403,7 @@ func (p *parser) hintStarts() bool {
 	return t.kind == tokInt || t.kind == tokEnd || p.isSymbol(t, "{")
 }
 
-// skipHints reads hints without an effect here.
+// skipHints skips hints at a place where they have no effect.
 func (p *parser) skipHints() {
 	if p.hintStarts() {
 		p.hints()

@@ -43,7 +43,7 @@ var special = map[string]bool{
 	"OFFSET": true, "SAFE_OFFSET": true, "ORDINAL": true, "SAFE_ORDINAL": true, "KEY": true, "SAFE_KEY": true,
 }
 
-// quoteName returns a name as a statement has it.
+// quoteName returns a name as a statement spells it.
 func quoteName(n Name) string {
 	w, _ := keyword(n.Text)
 	if n.Text != "" && !isDigit(n.Text[0]) && nameEnd(n.Text) == len(n.Text) && !w.reserved && !special[strings.ToUpper(n.Text)] {

@@ -122,7 +122,7 @@ func parseOffset(s string) (seconds int, ok bool) {
 	return seconds, true
 }
 
-// scanner reads the front of a text.
+// scanner reads a text from its front; s is the unread rest.
 type scanner struct{ s string }
 
 // digits reads a number of at most `most` digits. ok is false if it has fewer than least digits.
