@@ -64,7 +64,7 @@ func (s *serving) openConsole(ctx context.Context, observed *control.Requests, w
 	if !c.on() {
 		return nil
 	}
-	o := control.Options{Lab: s.lab, Endpoint: s.endpoint, Requests: observed, AllowHosts: s.command.Web.AllowHost, Version: version(), Token: s.token, Fixtures: with.fixtures, Document: docs.Page}
+	o := control.Options{Lab: s.lab, Endpoint: s.endpoint, Requests: observed, AllowHosts: s.command.Web.AllowHost, Version: version(), Token: s.token, Fixtures: with.fixtures, Documents: docs.Site{}}
 	if s.bigtableAddr != nil {
 		o.Bigtable = clientAddr(s.bigtableAddr)
 	}
