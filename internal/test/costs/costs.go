@@ -2,7 +2,7 @@
 // which are most of the cost of a call, and their calls to another server.
 //
 // A baseline is a table of tab-separated values with the minor version of Go that it holds for. Its
-// last column says why a cost last grew. `make costs REASON='…'` measures all of them again.
+// last column has the reason for the last growth of a cost. `make costs REASON='…'` measures all of them again.
 package costs
 
 import (
