@@ -31,8 +31,8 @@ type clientStream struct {
 	mu       sync.Mutex // held while the handler runs or is stopped; guards all below
 	req      proto.Message
 	begun    bool
-	running  bool        // the handler has begun and not returned
-	release  func() bool // detaches a coroutine from its context
+	running  bool                         // the handler has begun and not returned
+	release  func() bool                  // detaches a coroutine from its context
 	next     func() (proto.Message, bool) // of a coroutine
 	stop     func()
 	peeked   proto.Message   // read ahead by Header
