@@ -92,8 +92,8 @@ test-memory: ## run the tests that count memory, without C, which puts more of i
 	CGO_ENABLED=0 $(GO) test -vet=off -run 'Memory|Alloc|Cost|Bomb|SlowReader|TestDay|Isolation' ./emu/... ./engine ./facade/... ./migrate/... ./control ./testkit/... ./internal/heat
 
 .PHONY: costs
-costs: ## measure the baselines of allocations and calls again (testdata/costs.tsv); REASON='…' says why some grew
-	@test -n "$(REASON)" || { echo "REASON='…' says why some costs grew"; exit 1; }
+costs: ## measure the baselines of allocations and calls again (testdata/costs.tsv); REASON='…' is why some grew
+	@test -n "$(REASON)" || { echo "make costs needs REASON='…', the reason of costs that grew"; exit 1; }
 	$(GO) test ./facade ./emu -count=1 -run '^(TestRequest_Costs|TestAllocations)$$' -costs '$(REASON)'
 
 RUNS ?= 20

@@ -357,6 +357,7 @@ func (c *call) sendRows(rows int, bytes int64) error {
 	return err
 }
 
+// onlyRows is the message of all calls of sendRows.
 var onlyRows = &btpb.ReadRowsResponse{}
 
 // recoverPanic turns a panic in a handler into the error of its call.

@@ -173,7 +173,7 @@ func (c *Client) readOnce(ctx context.Context, r *Read, most int, hand func(Part
 	} else {
 		var end io.Closer
 		if stream, end, err = c.near.ReadRows(target.outgoing(w.ctx), req, near); err == nil {
-			defer end.Close()
+			defer func() { _ = end.Close() }()
 		}
 	}
 	if err != nil {

@@ -27,12 +27,12 @@ type clientStream struct {
 	opts []grpc.CallOption
 	rows cells.RowSink // see Channel.ReadRows; nil for none
 
-	server   serverStream
-	mu       sync.Mutex // held while the handler runs or is stopped; guards all below
+	server   serverStream // the handler's side
+	mu       sync.Mutex   // held while the handler runs or is stopped; guards all below
 	req      proto.Message
 	begun    bool
-	running  bool        // the handler has begun and not returned
-	release  func() bool // detaches a coroutine from its context
+	running  bool                         // the handler has begun and not returned
+	release  func() bool                  // detaches a coroutine from its context
 	next     func() (proto.Message, bool) // of a coroutine
 	stop     func()
 	peeked   proto.Message   // read ahead by Header

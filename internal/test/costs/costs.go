@@ -2,7 +2,7 @@
 // which are most of the cost of a call, and their calls to another server.
 //
 // A baseline is a table of tab-separated values with the minor version of Go that it holds for. Its
-// last column has the reason for the last growth of a cost. `make costs REASON='…'` measures all of them again.
+// last column has the reason for which a cost last grew, or its parts. `make costs REASON='…'` measures all of them again.
 package costs
 
 import (
@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-var reason = flag.String("costs", "", "rewrite the baselines of costs; the value says why some grew")
+var reason = flag.String("costs", "", "rewrite the baselines of costs; the value is the reason of those that grew")
 
 // Unmeasured stands for a cost that depends on more than the call.
 const Unmeasured = -1
