@@ -347,14 +347,12 @@ func (c *call) SendMsg(m any) error {
 	return err
 }
 
-// sendRows confirms rows that the client's sink has taken, with an empty message.
+// sendRows confirms rows that the client's sink has taken, with an empty message. They count even if
+// the client takes no more.
 func (c *call) sendRows(rows int, bytes int64) error {
-	err := c.SendMsg(onlyRows)
-	if err == nil {
-		c.ended.Rows += rows
-		c.ended.Bytes += bytes
-	}
-	return err
+	c.ended.Rows += rows
+	c.ended.Bytes += bytes
+	return c.SendMsg(onlyRows)
 }
 
 // onlyRows is the message of all calls of sendRows.
