@@ -179,7 +179,8 @@ func TestLogicalViews(t *testing.T) {
 	for query, want := range map[string]string{
 		"SELECT * FROM cities ORDER BY k": "k BYTES, city BYTES\n(b'u#001', b'Paris')\n(b'u#003', b'Rome')\n",
 		"SELECT n + 1 AS m FROM of_view":  "m INT64\n(3)\n", "SELECT value FROM one": "value INT64\n(1)\n",
-		"SELECT * FROM mine": "error INVALID_ARGUMENT: missing parameter",
+		"SELECT * FROM mine":                         "error INVALID_ARGUMENT: missing parameter",
+		"SELECT * FROM cities(with_history => TRUE)": "error INVALID_ARGUMENT: An argument of a logical view is not supported [at 1:15]",
 	} {
 		if got := queryText(t.Context(), conn, query, nil); !strings.HasPrefix(got, want) {
 			t.Errorf("%s:\n%s\nwant\n%s", query, got, want)
@@ -226,8 +227,14 @@ func TestLogicalViews(t *testing.T) {
 	}
 	_, err = admin.GetLogicalView(t.Context(), &btapb.GetLogicalViewRequest{Name: name})
 	wantQueryError(t, err, codes.NotFound, "")
-	if got := queryText(t.Context(), conn, "SELECT n FROM of_view", nil); !strings.HasPrefix(got, "error INVALID_ARGUMENT: Table not found: cities") {
-		t.Errorf("after the deletion: %s", got)
+	if err := create("of_of_view", "SELECT 1 AS a", false); err != nil {
+		t.Fatal(err)
+	}
+	update.LogicalView = &btapb.LogicalView{Name: sqlInstance + "/logicalViews/of_of_view", Query: "SELECT n AS n FROM of_view"}
+	_, err = admin.UpdateLogicalView(t.Context(), update)
+	wantQueryError(t, err, codes.InvalidArgument, "Table not found: cities [at 1:27 of the view of_view] [at 1:20]")
+	if got, want := queryText(t.Context(), conn, "SELECT n FROM of_view", nil), "error INVALID_ARGUMENT: Table not found: cities [at 1:27 of the view of_view] [at 1:15]\n"; got != want {
+		t.Errorf("after the deletion: %q, want %q", got, want)
 	}
 }
 

@@ -20,7 +20,7 @@ type sqlCommand struct {
 	Query  string   `arg:"" optional:"" help:"The statements. Default: those on standard input, or a prompt on a terminal." placeholder:"QUERY"`
 	Target string   `help:"Bigtable to query. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
 	Format string   `enum:"table,json,csv" default:"table" help:"Form of the rows: an aligned table, a JSON object for each row, or CSV with a header. Default: ${default}." placeholder:"table|json|csv" group:"Query:"`
-	Param  []string `help:"The value of a parameter: NAME:TYPE=VALUE. Types: STRING, BYTES, INT64, FLOAT64, BOOL. Repeat the flag for several." placeholder:"NAME:TYPE=VALUE" sep:"none" group:"Query:"`
+	Param  []string `help:"The value of a parameter: NAME:TYPE=VALUE. Types: STRING, BYTES, INT64, FLOAT64, BOOL, DATE, TIMESTAMP, and ARRAY<...> of these in JSON. Repeat the flag for several." placeholder:"NAME:TYPE=VALUE" sep:"none" group:"Query:"`
 	connectFlags
 
 	params map[string]*btpb.Value

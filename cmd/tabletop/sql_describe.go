@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -134,16 +135,15 @@ func (s *sqlSession) describe(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	columns, err := s.columns(ctx, name)
-	if err != nil {
-		return err
-	}
-	lines := [][]string{{"column", "type"}}
-	for _, c := range columns {
-		lines = append(lines, []string{sqlclient.Printable(c.GetName()), sqlclient.TypeText(c.GetType())})
-	}
-	if err := printAligned(s.out, lines); err != nil {
-		return err
+	columns, wrong := s.columns(ctx, name)
+	if wrong == nil {
+		lines := [][]string{{"column", "type"}}
+		for _, c := range columns {
+			lines = append(lines, []string{sqlclient.Printable(c.GetName()), sqlclient.TypeText(c.GetType())})
+		}
+		if err := printAligned(s.out, lines); err != nil {
+			return err
+		}
 	}
 	shown := strings.Map(func(r rune) rune {
 		if r == '\n' || strconv.IsPrint(r) {
@@ -152,7 +152,7 @@ func (s *sqlSession) describe(ctx context.Context, name string) error {
 		return ' ' // a terminal could take it for a command
 	}, query)
 	_, err = fmt.Fprintf(s.out, "(%s of: %s)\n", kind, shown)
-	return err
+	return cmp.Or(wrong, err) // a table of the view may be gone
 }
 
 // view returns the kind and the statement of a view.

@@ -91,12 +91,18 @@ func TestSQL_Prompt(t *testing.T) {
 	k.press("SELECT 1; SELECT 2;\x03", "^C\r\nsql> ") // nothing ran
 	k.press("SELECT '\r", "  -> ")
 	k.press("\x03", "^C\r\nsql> ") // the statement is dropped
-	k.press("\\timing\r", "sql> ")
+	k.press("\\timing\r", "Timing is on.\r\nsql> ")
 	k.press("SELECT 3 AS c;\r", "(1 row)\r\nTime: ")
 	k.await("sql> ")
 	k.press("\x1b[200~SELECT 4\r, 5;\r\x1b[201~", "4      5\r\n") // pasted
 	k.await("sql> ")
 	k.press("\x1b[A\x1b[A\r", "SELECT 3 AS c;\r\nc\r\n3\r\n(1 row)\r\nTime: ") // the one before the last
+	k.await("sql> ")
+	k.press("\\format\r", "\r\ntable\r\nsql> ")
+	k.press("help\r", "list the tables and views")
+	k.await("sql> ")
+	k.press("SELECT\r", "  -> ")
+	k.press("quit;\r", "error: Unrecognized name: quit [at 2:1]") // within a statement
 	k.await("sql> ")
 	k.press("\x04", "\r\n")
 	k.ends(exitEqual)
@@ -119,7 +125,7 @@ func TestSQL_Prompt(t *testing.T) {
 	k = startPrompt(t.Context(), t, dir, target)
 	k.await("sql> ")
 	k.press("\x1b[A\r", "six\r\n6\r\n(1 row)\r\nsql> ")
-	k.press("\\q\r", "\r\n")
+	k.press("Quit;\r", "\r\n")
 	k.ends(exitEqual)
 
 	blocked := filepath.Join(dir, "file")

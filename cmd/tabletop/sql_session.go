@@ -36,11 +36,15 @@ type sqlSession struct {
 var sqlCommands = [][]string{
 	{`\d`, "list the tables and views"},
 	{`\d NAME`, "describe a table or a view"},
+	{`\format`, "print how rows are printed: table, json or csv"},
 	{`\format table|json|csv`, "change how rows are printed"},
 	{`\timing`, "print the time of each statement, or stop that"},
 	{`\?`, "print this list"},
 	{`\q`, "quit, as Ctrl-D"},
 }
+
+// sqlWords are words that users type instead of commands. No statement begins with one.
+var sqlWords = map[string]string{"exit": `\q`, "quit": `\q`, "help": `\?`}
 
 // lines runs the lines of a text, and stops at the first error.
 func (s *sqlSession) lines(ctx context.Context, in io.Reader) error {
@@ -79,11 +83,17 @@ func withBreaks(data []byte, atEOF bool) (int, []byte, error) {
 // line runs the statements that end in a line, or its command. kept receives each statement in one line, and the
 // command; it may be nil.
 func (s *sqlSession) line(ctx context.Context, line string, kept func(string)) error {
-	if command := strings.TrimSpace(line); !s.parsed.open() && strings.HasPrefix(command, `\`) {
-		if kept != nil {
-			kept(command)
+	if !s.parsed.open() {
+		command := strings.TrimSpace(line)
+		if of, ok := sqlWords[strings.ToLower(strings.TrimSuffix(command, ";"))]; ok {
+			command = of
 		}
-		return s.command(ctx, command)
+		if strings.HasPrefix(command, `\`) {
+			if kept != nil {
+				kept(command)
+			}
+			return s.command(ctx, command)
+		}
 	}
 	ended := s.parsed.add(line)
 	if s.parsed.text.Len() > maxStatementBytes {
@@ -139,7 +149,11 @@ func (s *sqlSession) command(ctx context.Context, text string) error {
 		return printAligned(s.out, sqlCommands)
 	case name == `\timing` && len(words) == 1:
 		s.timing = !s.timing
-		return nil
+		_, err := fmt.Fprintf(s.out, "Timing is %s.\n", map[bool]string{true: "on", false: "off"}[s.timing])
+		return err
+	case name == `\format` && len(words) == 1:
+		_, err := fmt.Fprintln(s.out, s.Format)
+		return err
 	case name == `\format` && len(words) == 2:
 		if !slices.Contains([]string{"table", "json", "csv"}, words[1]) {
 			return badInput(`\format: %q must be table, json or csv`, words[1])

@@ -47,6 +47,11 @@ func TestSQL(t *testing.T) {
 			[]string{"SELECT f FROM users WHERE _key = @k AND @n = 1", "--param", "k:BYTES=u#1", "--param", "n:INT64=1", "--format", "json"},
 			"{\"f\":{\"name\":\"Ada\"}}\n",
 		},
+		"times and lists": {
+			"",
+			[]string{"SELECT _key AS k, @at AS t FROM users(as_of => @at) WHERE _key IN UNNEST(@keys)", "--param", `keys:ARRAY<BYTES>=["u#1","u#9"]`, "--param", "at:TIMESTAMP=2024-01-01T00:00:00Z"},
+			"k    t\nu#1  2024-01-01T00:00:00Z\n(1 row)\n",
+		},
 		"no rows": {"", []string{"SELECT _key FROM users WHERE _key = 'no'"}, "_key\n(0 rows)\n"},
 	} {
 		stdout, stderr, code := run(c.stdin, c.args...)
@@ -61,7 +66,7 @@ func TestSQL(t *testing.T) {
 		"an unknown column":  {[]string{"SELECT nosuch FROM users"}, "Unrecognized name: nosuch [at 1:8]"},
 		"no query":           {nil, "there is no query"},
 		"a bad parameter":    {[]string{"SELECT 1", "--param", "k=1"}, "NAME:TYPE=VALUE"},
-		"an unknown type":    {[]string{"SELECT 1", "--param", "k:DATE=1"}, "expected STRING, BYTES, INT64, FLOAT64 or BOOL"},
+		"an unknown type":    {[]string{"SELECT 1", "--param", "k:TIME=1"}, "expected STRING, BYTES, INT64, FLOAT64, BOOL, DATE, TIMESTAMP, or ARRAY<...> of one of these"},
 		"a bad number":       {[]string{"SELECT 1", "--param", "k:INT64=x"}, `"x" is not of type INT64`},
 		"a missing function": {[]string{"SELECT ST_ASTEXT(f) FROM users"}, "ST_ASTEXT"},
 	} {
@@ -174,6 +179,8 @@ func TestSQL_Pipe(t *testing.T) {
 		"no table":        {"\\d nosuch", "", "there is no table or view \"nosuch\"; \\d lists them", 2},
 		"no name":         {"\\d a/b", "", `"a/b" is not the name of a table or a view`, 2},
 		"a format":        {"\\format csv\nSELECT 1 AS a;\n\\format json\nSELECT 1 AS a;", "a\n1\n{\"a\":1}\n", "", 0},
+		"the format":      {"\\format\n\\timing\n\\timing\n", "table\nTiming is on.\nTiming is off.\n", "", 0},
+		"the word exit":   {"SELECT 1 AS a;\nExit;\nSELECT 2 AS b;", "a\n1\n(1 row)\n", "", 0},
 		"no format":       {"\\format xml", "", `\format: "xml" must be table, json or csv`, 2},
 		"the end":         {"SELECT 1 AS a;\n\\q\nSELECT 2 AS b;", "a\n1\n(1 row)\n", "", 0},
 		"no command":      {"\\x\n", "", `\x is not a command; \? lists the commands`, 2},
@@ -194,5 +201,29 @@ func TestSQL_Pipe(t *testing.T) {
 		if got != c.want || !strings.Contains(errs.String(), c.stderr) || cmd.ProcessState.ExitCode() != c.code {
 			t.Errorf("%s: exit code %d\n%s%s\nwant %d\n%s%s", name, cmd.ProcessState.ExitCode(), got, errs.String(), c.code, c.want, c.stderr)
 		}
+	}
+}
+
+// TestSQL_BrokenView: a view whose table is gone shows its statement, and the error of its columns.
+func TestSQL_BrokenView(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+	conn := s.dial(t)
+	createTable(t, conn, "users")
+	_, err := btapb.NewBigtableInstanceAdminClient(conn).CreateLogicalView(t.Context(), &btapb.CreateLogicalViewRequest{
+		Parent: parent, LogicalViewId: "keys", LogicalView: &btapb.LogicalView{Query: "SELECT _key AS k FROM users"},
+	})
+	if err == nil {
+		_, err = btapb.NewBigtableTableAdminClient(conn).DeleteTable(t.Context(), &btapb.DeleteTableRequest{Name: parent + "/tables/users"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "tabletop", "sql", "--target", s.env["BIGTABLE_EMULATOR_HOST"], `\d keys`)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, _ := cmd.Output() // the exit code is checked
+	if want, wrong := "(logical view of: SELECT _key AS k FROM users)\n", "Table not found: users [at 1:23 of the view keys]"; string(out) != want || !strings.Contains(errs.String(), wrong) || cmd.ProcessState.ExitCode() == 0 {
+		t.Errorf("exit code %d\n%s%s\nwant\n%s%s", cmd.ProcessState.ExitCode(), out, errs.String(), want, wrong)
 	}
 }

@@ -9,6 +9,8 @@ runs each case. Exits 0 when all pass. The DynamoDB cases and the operations
 that each calls are those of ../README.md.
 """
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -277,6 +279,19 @@ def bigtable_sql():
         equal(ask("SELECT user, n FROM `py-users` ORDER BY user"), [{"user": b"a", "n": 2}, {"user": b"b", "n": 1}])
         admin.delete_logical_view(name=f"{parent}/logicalViews/py-users")
         raises(InvalidArgument, lambda: ask("SELECT * FROM `py-users`"))
+
+
+@case
+def bigtable_sql_program_of_the_page():
+    """The program of docs/sql.md prints what its comments say."""
+    page = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
+    program = page.split("```python\n")[1].split("```")[0]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(program, "docs/sql.md", "exec"), {})
+    want = re.findall(r"# (\[\[.*\]\])$", program, re.MULTILINE)
+    assert len(want) == program.count("print("), want
+    equal(printed.getvalue().splitlines(), want)
 
 
 @case

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/civil"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/internal/sqlclient"
@@ -64,13 +65,52 @@ func TestParam_Bytes(t *testing.T) {
 	}
 }
 
+// TestParam_Arrays: an array is in JSON, with the texts of its elements.
+func TestParam_Arrays(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`array<bytes>=["a","b'\\xff'"]`:               `[a, b'\xff']`,
+		`ARRAY<STRING>=["a","\u00e9"]`:                "[a, é]",
+		`ARRAY<INT64>=[1, "-9007199254740993"]`:       "[1, -9007199254740993]",
+		`ARRAY<FLOAT64>=[0.5]`:                        "[0.5]",
+		`ARRAY<BOOL>=[true]`:                          "[true]",
+		`ARRAY<DATE>=["2024-02-29"]`:                  "[2024-02-29]",
+		`ARRAY<TIMESTAMP>=["2024-01-01T00:00:00.5Z"]`: "[2024-01-01T00:00:00.5Z]",
+		`ARRAY<INT64>=[]`:                             "[]",
+	} {
+		_, v, err := sqlclient.ParseParam("k:" + text)
+		kind, _, _ := strings.Cut(text, "=")
+		if err != nil || sqlclient.Text(v, v.GetType()) != want || sqlclient.TypeText(v.GetType()) != strings.ToUpper(kind) {
+			t.Errorf("%s is %v, %v, want %s", text, v, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"ARRAY<INT64>=1":                   `k: "1" is not a JSON array, such as ["a", "b"]`,
+		`ARRAY<INT64>=["a"]`:               `k: "a" is not of type INT64`,
+		"ARRAY<INT64>=[null]":              `k: "null" is not of type INT64`,
+		"ARRAY<ARRAY<INT64>>=[[1]]":        `k: "ARRAY<INT64>" is not a type of a parameter; expected STRING, BYTES`,
+		"ARRAY<STRING>=[null]":             "k: null is not of type STRING",
+		"ARRAY<JSON>=[]":                   `k: "JSON" is not a type of a parameter`,
+		"DATE=2024-02-30":                  `k: "2024-02-30" is not of type DATE, such as 2024-01-31`,
+		"TIMESTAMP=2024-01-01 00:00:00":    `k: "2024-01-01 00:00:00" is not of type TIMESTAMP, such as 2024-01-31T12:00:00Z`,
+		"ARRAY<TIMESTAMP>=[\"yesterday\"]": `k: "yesterday" is not of type TIMESTAMP`,
+	} {
+		if _, v, err := sqlclient.ParseParam("k:" + text); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s is %v, %v, want %s", text, v, err, want)
+		}
+	}
+}
+
 // TestParamOf: a Go value becomes a parameter of its type, as its text does.
 func TestParamOf(t *testing.T) {
 	t.Parallel()
 	for kind, c := range map[string]struct {
 		text string
 		v    any
-	}{"STRING": {"a", "a"}, "BYTES": {"a", []byte("a")}, "INT64": {"-3", -3}, "FLOAT64": {"0.5", 0.5}, "BOOL": {"true", true}} {
+	}{
+		"STRING": {"a", "a"}, "BYTES": {"a", []byte("a")}, "INT64": {"-3", -3}, "FLOAT64": {"0.5", 0.5}, "BOOL": {"true", true},
+		"DATE": {"2024-02-29", civil.Date{Year: 2024, Month: 2, Day: 29}}, "TIMESTAMP": {"2024-01-01T02:00:00+02:00", time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)},
+	} {
 		want, err := sqlclient.Param(kind, c.text)
 		if err != nil {
 			t.Fatal(err)

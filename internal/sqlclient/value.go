@@ -3,117 +3,12 @@ package sqlclient
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
-	"reflect"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 )
-
-// ParseParam parses a parameter of the form NAME:TYPE=VALUE; see Param.
-func ParseParam(text string) (name string, v *btpb.Value, err error) {
-	declared, value, ok := strings.Cut(text, "=")
-	name, kind, typed := strings.Cut(declared, ":")
-	if !ok || !typed || name == "" {
-		return "", nil, fmt.Errorf("%q must be NAME:TYPE=VALUE, such as key:BYTES=a", text)
-	}
-	if v, err = Param(kind, value); err != nil {
-		return "", nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return name, v, nil
-}
-
-// Param parses text as the value of a parameter of type kind: STRING, BYTES, INT64, FLOAT64 or BOOL, in
-// upper or lower case. For BYTES, text is a literal b'...' with escapes, or else the bytes themselves.
-func Param(kind, text string) (*btpb.Value, error) {
-	var v any
-	var err error
-	kind = strings.ToUpper(kind)
-	switch kind {
-	case "STRING":
-		v = text
-	case "BYTES":
-		v, err = bytesParam(text)
-	case "INT64":
-		v, err = strconv.ParseInt(text, 10, 64)
-	case "FLOAT64":
-		v, err = strconv.ParseFloat(text, 64)
-	case "BOOL":
-		v, err = strconv.ParseBool(text)
-	default:
-		return nil, fmt.Errorf("%q is not a type of a parameter; expected STRING, BYTES, INT64, FLOAT64 or BOOL", kind)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%q is not of type %s", text, kind)
-	}
-	return ParamOf(v)
-}
-
-// bytesParam returns the bytes that a literal b'...' denotes, or the bytes of any other text.
-func bytesParam(text string) ([]byte, error) {
-	inner, isLiteral := strings.CutPrefix(text, "b'")
-	if isLiteral {
-		inner, isLiteral = strings.CutSuffix(inner, "'")
-	}
-	if !isLiteral {
-		return []byte(text), nil
-	}
-	out := []byte{}
-	for inner != "" {
-		if inner[0] != '\\' && inner[0] != '\'' {
-			out, inner = append(out, inner[0]), inner[1:]
-			continue
-		}
-		c, wide, rest, err := strconv.UnquoteChar(inner, '\'')
-		if err != nil || wide { // a literal of bytes has no \u
-			return nil, strconv.ErrSyntax
-		}
-		out, inner = append(out, byte(c)), rest
-	}
-	return out, nil
-}
-
-// ParamOf converts v to the value of a parameter. v is a string, []byte, int, int64, float64, bool,
-// time.Time, or a slice of one of these.
-func ParamOf(v any) (*btpb.Value, error) {
-	switch v := v.(type) {
-	case string:
-		return &btpb.Value{Type: &btpb.Type{Kind: &btpb.Type_StringType{StringType: &btpb.Type_String{}}}, Kind: &btpb.Value_StringValue{StringValue: v}}, nil
-	case []byte:
-		return &btpb.Value{Type: &btpb.Type{Kind: &btpb.Type_BytesType{BytesType: &btpb.Type_Bytes{}}}, Kind: &btpb.Value_BytesValue{BytesValue: v}}, nil
-	case int:
-		return ParamOf(int64(v))
-	case int64:
-		return &btpb.Value{Type: &btpb.Type{Kind: &btpb.Type_Int64Type{Int64Type: &btpb.Type_Int64{}}}, Kind: &btpb.Value_IntValue{IntValue: v}}, nil
-	case float64:
-		return &btpb.Value{Type: &btpb.Type{Kind: &btpb.Type_Float64Type{Float64Type: &btpb.Type_Float64{}}}, Kind: &btpb.Value_FloatValue{FloatValue: v}}, nil
-	case bool:
-		return &btpb.Value{Type: &btpb.Type{Kind: &btpb.Type_BoolType{BoolType: &btpb.Type_Bool{}}}, Kind: &btpb.Value_BoolValue{BoolValue: v}}, nil
-	case time.Time:
-		return &btpb.Value{Type: &btpb.Type{Kind: &btpb.Type_TimestampType{TimestampType: &btpb.Type_Timestamp{}}}, Kind: &btpb.Value_TimestampValue{TimestampValue: timestamppb.New(v)}}, nil
-	}
-	list := reflect.ValueOf(v)
-	if list.Kind() != reflect.Slice {
-		return nil, fmt.Errorf("a %T is not a parameter; expected string, []byte, int, int64, float64, bool, time.Time, or a slice of these", v)
-	}
-	element, err := ParamOf(reflect.Zero(list.Type().Elem()).Interface()) // for its type
-	if err != nil {
-		return nil, err
-	}
-	array := &btpb.ArrayValue{}
-	for i := range list.Len() {
-		e, err := ParamOf(list.Index(i).Interface())
-		if err != nil {
-			return nil, err
-		}
-		array.Values = append(array.Values, &btpb.Value{Kind: e.GetKind()})
-	}
-	return &btpb.Value{Type: &btpb.Type{Kind: &btpb.Type_ArrayType{ArrayType: &btpb.Type_Array{ElementType: element.GetType()}}}, Kind: &btpb.Value_ArrayValue{ArrayValue: array}}, nil
-}
 
 // Object is an object whose members keep their order.
 type Object []member

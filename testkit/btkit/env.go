@@ -62,10 +62,22 @@ func (e *Env) adminClient(tb testing.TB, conn *grpc.ClientConn) *bigtable.AdminC
 	return client
 }
 
+// BigtableInstanceAdmin returns an instance admin client, for logical and materialized views, that is closed at
+// the end of the test tb, as by [Env.Bigtable].
+func (e *Env) BigtableInstanceAdmin(tb testing.TB) *bigtable.InstanceAdminClient {
+	tb.Helper()
+	client, err := bigtable.NewInstanceAdminClient(tb.Context(), e.Project(), option.WithGRPCConn(e.server.ClientConn(tb)))
+	if err != nil {
+		tb.Fatalf("testkit: Bigtable instance admin client: %v", err)
+	}
+	tb.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
 // Conn returns an in-process gRPC connection to the server that accepts messages up to 256 MiB. All
 // clients of the environment share it, and it closes with the environment. Callers must not close
-// it. Official clients close the connection that they are given, so use [Env.Bigtable] and
-// [Env.BigtableAdmin] for them.
+// it. Official clients close the connection that they are given, so use [Env.Bigtable],
+// [Env.BigtableAdmin] and [Env.BigtableInstanceAdmin] for them.
 func (e *Env) Conn() *grpc.ClientConn {
 	e.server.TB().Helper()
 	conn, err := e.server.Connect()

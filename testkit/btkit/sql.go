@@ -26,15 +26,18 @@ func WithSQLMemory(bytes int64) Option {
 //
 // A row has its values by the names of the columns: string for STRING and BYTES, int64, float64, bool,
 // time.Time in UTC, string for DATE, []any for an array, map[string]any for a family, a map or a struct, and
-// nil for NULL. A parameter is a string, []byte, int, int64, float64, bool, time.Time, or a slice of these;
+// nil for NULL. A parameter is a string, []byte, int, int64, float64, bool, time.Time, civil.Date, or a slice of these;
 // row keys, qualifiers and values are BYTES, and need []byte.
 func (e *Env) SQL(tb testing.TB, query string, params ...any) []map[string]any {
 	tb.Helper()
 	q := sqlclient.Query{Instance: e.server.InstanceName(), Text: query, Params: map[string]*btpb.Value{}}
 	for i := 0; i < len(params); i += 2 {
 		name, ok := params[i].(string)
-		if !ok || i+1 == len(params) {
+		if !ok {
 			tb.Fatalf("testkit: SQL: params must be names and values in turn, but params[%d] is %#v", i, params[i])
+		}
+		if i+1 == len(params) {
+			tb.Fatalf("testkit: SQL: params must be names and values in turn, but the parameter %s has no value", name)
 		}
 		value, err := sqlclient.ParamOf(params[i+1])
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/civil"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -38,6 +39,7 @@ func TestSQL(t *testing.T) {
 			[]any{"s", "a", "i", 7, "f", 1.5, "b", false, "t", at, "l", []string{"a", "b"}},
 			[]map[string]any{{"s": "a", "i": int64(7), "f": 1.5, "b": false, "t": at, "l": int64(2)}},
 		},
+		"SELECT DATE_ADD(@d, INTERVAL 1 DAY) AS d":           {[]any{"d", civil.Date{Year: 2024, Month: 2, Day: 28}}, []map[string]any{{"d": "2024-02-29"}}},
 		"SELECT _key FROM users WHERE _key IN UNNEST(@keys)": {[]any{"keys", [][]byte{[]byte("u#2"), []byte("u#9")}}, []map[string]any{{"_key": "u#2"}}},
 		"SELECT STRUCT(1, 2) AS s":                           {nil, []map[string]any{{"s": []any{int64(1), int64(2)}}}},
 		"SELECT _key FROM users WHERE _key = 'no'":           {nil, []map[string]any{}},
@@ -59,7 +61,7 @@ func TestSQL_Failures(t *testing.T) {
 	}{
 		"SELECT *\nFROM users\nWHERE nosuch = 1": {nil, "testkit: SQL: InvalidArgument: Unrecognized name: nosuch [at 3:7]\n  WHERE nosuch = 1\n        ^"},
 		"SELECT 1 AS a, 2 AS a":                  {nil, "two columns have the same name; rename one by AS"},
-		"SELECT @k AS k":                         {[]any{"k"}, `params must be names and values in turn, but params[0] is "k"`},
+		"SELECT @k AS k":                         {[]any{"k"}, `params must be names and values in turn, but the parameter k has no value`},
 		"SELECT @k AS j":                         {[]any{1, 2}, "params[0] is 1"},
 		"SELECT @k AS l":                         {[]any{"k", nil}, "parameter k: a <nil> is not a parameter; expected string, []byte"},
 		"SELECT x FROM UNNEST(GENERATE_ARRAY(1, 1000)) AS x ORDER BY x DESC": {nil, "ResourceExhausted: the query holds more than 2000 bytes"},

@@ -4,7 +4,7 @@ import { post, query } from './api.js';
 import { shellOf } from './code.js';
 import { codeField } from './field.js';
 
-const types = ['STRING', 'BYTES', 'INT64', 'FLOAT64', 'BOOL'];
+const types = ['STRING', 'BYTES', 'INT64', 'FLOAT64', 'BOOL', 'DATE', 'TIMESTAMP', 'ARRAY<STRING>', 'ARRAY<BYTES>', 'ARRAY<INT64>'];
 
 /** placeOf returns the line and the column in the text of an error of a query. */
 function placeOf(err) {

@@ -5,6 +5,7 @@ package analysis
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -59,6 +60,8 @@ type Family struct {
 type Options struct {
 	Catalog Catalog
 	Params  map[string]value.Type // the declared parameters, by name in lower case
+	// Materialized is set for the query of a materialized view, whose rows cannot follow a changed schema bundle.
+	Materialized bool
 }
 
 // Analyze parses a query and makes its plan, which [Optimize] improves. Errors are of type *[value.Error].
@@ -110,15 +113,20 @@ func (a *analyzer) hints(hints []syntax.Hint) error {
 }
 
 // view analyzes the query of a view, which sees no parameters, and records in the plan that it
-// uses the view.
-func (a *analyzer) view(id, query string) (relation, error) {
+// uses the view. at is the place of the view in the text.
+func (a *analyzer) view(at int, id, query string) (relation, error) {
 	a.out.Views = append(a.out.Views, plan.ViewUse{View: id, Query: query})
 	inner := &analyzer{text: query, o: Options{Catalog: a.o.Catalog}, shared: a.shared}
 	stmt, err := inner.parse()
-	if err != nil {
-		return relation{}, err
+	var r relation
+	if err == nil {
+		r, err = inner.query(stmt.Query, nil)
 	}
-	return inner.query(stmt.Query, nil)
+	if e, ok := errors.AsType[*value.Error](err); ok && e.At != "" { // clients mark the place that ends the text
+		text := fmt.Sprintf("%s %s of the view %s]", e.Text, strings.TrimSuffix(e.At, "]"), id)
+		err = &value.Error{Code: e.Code, Text: text, At: syntax.At(a.text, at)}
+	}
+	return r, err
 }
 
 // typeOrInt returns t or, if t is the unknown type of an untyped NULL, INT64, as GoogleSQL does.

@@ -288,7 +288,7 @@ func (a *analyzer) index(e *syntax.Index, s *scope) (typed, error) {
 func (a *analyzer) apply(at int, name string, args []typed) (typed, error) {
 	f, ok := function.Operator(name)
 	if !ok {
-		return typed{}, a.refuse(at, "Operator "+name+" is")
+		return typed{}, a.fail(at, "Operator %s is not supported", name)
 	}
 	return a.resolved(at, f, args, nil, "")
 }
@@ -502,6 +502,9 @@ func (a *analyzer) typeOf(t *syntax.Type) (value.Type, error) {
 		name := dotted(t.Path)
 		if of, ok := value.ScalarType(name); ok {
 			return of, nil
+		}
+		if a.o.Materialized && strings.Contains(name, ".") {
+			return value.Type{}, a.failed(t.At, value.Unimplemented("Types of schema bundles are not implemented in materialized views"))
 		}
 		if of, ok := a.bundled(name); ok {
 			return of, nil

@@ -112,9 +112,12 @@ func (a *analyzer) table(t *syntax.TableName, with *names) (plan.Operator, range
 		return nil, rangeVariable{}, a.fail(t.Pos(), "WITH OFFSET can only be used with array scans")
 	}
 	of, ok := a.o.Catalog.Table(id)
-	if !ok && !t.Call {
+	if !ok {
 		if query, ok := a.o.Catalog.View(id); ok {
-			r, err := a.view(id, query)
+			if t.Call {
+				return nil, rangeVariable{}, a.fail(t.Pos(), "An argument of a logical view is not supported")
+			}
+			r, err := a.view(t.Pos(), id, query)
 			return r.op, rangeVariable{name: name, columns: r.columns}, err
 		}
 	}

@@ -77,7 +77,7 @@ func CastFormat(a Arg, to value.Type, zoned, isSafe bool) (Call, error) {
 		}
 	case a.Origin == NullLiteral && to.Kind() == value.KindString:
 	case a.Type.IsNumeric() && to.Kind() == value.KindString:
-		return Call{}, value.Unimplemented("CAST with FORMAT from %v to %v is not implemented", a.Type, to)
+		return Call{}, value.InvalidArgument("CAST with FORMAT from %v to %v is not supported", a.Type, to)
 	default:
 		return Call{}, value.InvalidArgument("FORMAT is not allowed for cast from %v to %v", a.anyType(), to)
 	}

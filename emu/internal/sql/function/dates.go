@@ -88,19 +88,30 @@ func zoneOf(ctx *Context, a []value.Value, i int) (*time.Location, error) {
 func bindDateStep(sign int64) func(c *Call) (Eval, error) {
 	return func(c *Call) (Eval, error) {
 		p, err := c.datePart(2, stepParts)
-		return func(_ *Context, a []value.Value) (value.Value, error) {
-			n := a[1].Int64()
-			days, ok := addToDate(a[0].Int64(), sign*max(n, -1<<40), p)
-			switch {
-			case ok:
-				return value.Date(days), nil
-			case sign < 0:
-				return value.Null, value.OutOfRange("Subtracting %d %s from date %s causes overflow", n, p.name, value.DateText(a[0].Int64()))
-			}
-			return value.Null, value.OutOfRange("Adding %d %s to date %s causes overflow", n, p.name, value.DateText(a[0].Int64()))
-		}, err
+		return stepDate(sign, p), err
 	}
 }
+
+// stepDate adds a number of parts to a date, or subtracts it if sign is negative.
+func stepDate(sign int64, p part) Eval {
+	return func(_ *Context, a []value.Value) (value.Value, error) {
+		n := a[1].Int64()
+		days, ok := addToDate(a[0].Int64(), sign*max(n, -1<<40), p)
+		switch {
+		case ok:
+			return value.Date(days), nil
+		case sign < 0:
+			return value.Null, value.OutOfRange("Subtracting %d %s from date %s causes overflow", n, p.name, value.DateText(a[0].Int64()))
+		}
+		return value.Null, value.OutOfRange("Adding %d %s to date %s causes overflow", n, p.name, value.DateText(a[0].Int64()))
+	}
+}
+
+// The operators + and - of a date and a number of days.
+var (
+	addDays      = stepDate(1, part{name: "DAY", unit: "DAY"})
+	subtractDays = stepDate(-1, part{name: "DAY", unit: "DAY"})
+)
 
 func bindLastDay(c *Call) (Eval, error) {
 	p := part{name: "MONTH", unit: "MONTH"}

@@ -9,9 +9,12 @@ import (
 func operatorTable() []*Function {
 	table := []*Function{
 		operator("+", sig("INT64, INT64 -> INT64", ints(addInt)), sig("FLOAT64, FLOAT64 -> FLOAT64", floats(" + ", func(a, b float64) float64 { return a + b })),
+			sig("DATE, INT64 -> DATE", addDays), sig("INT64, DATE -> DATE", func(ctx *Context, a []value.Value) (value.Value, error) {
+				return addDays(ctx, []value.Value{a[1], a[0]})
+			}),
 			sig("INT64 -> INT64", first), sig("FLOAT64 -> FLOAT64", first), sig("FLOAT32 -> FLOAT32", first)),
 		operator("-", sig("INT64, INT64 -> INT64", ints(subInt)), sig("FLOAT64, FLOAT64 -> FLOAT64", floats(" - ", func(a, b float64) float64 { return a - b })),
-			sig("INT64 -> INT64", negateInt), sig("FLOAT64 -> FLOAT64", negateFloat), sig("FLOAT32 -> FLOAT32", negateFloat)),
+			sig("DATE, INT64 -> DATE", subtractDays), sig("INT64 -> INT64", negateInt), sig("FLOAT64 -> FLOAT64", negateFloat), sig("FLOAT32 -> FLOAT32", negateFloat)),
 		operator("*", sig("INT64, INT64 -> INT64", ints(mulInt)), sig("FLOAT64, FLOAT64 -> FLOAT64", floats(" * ", func(a, b float64) float64 { return a * b }))),
 		operator("/", sig("FLOAT64, FLOAT64 -> FLOAT64", divide)),
 		operator("||", sig("STRING, STRING -> STRING", concat), sig("BYTES, BYTES -> BYTES", concat), sig("ARRAY<T1>, ARRAY<T1> -> ARRAY<T1>", concatArrays)),
