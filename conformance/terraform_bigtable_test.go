@@ -235,7 +235,7 @@ func TestTerraform_Instance(t *testing.T) {
 	// Destroy, with force_destroy.
 	tables := p.tables()
 	p.no(tables.CreateTable(ctx, "orders"))
-	p.no(tables.CreateBackup(ctx, "orders", "tf-one", "copy", time.Now().Add(7*time.Hour)))
+	p.no(tables.CreateBackup(ctx, "orders", "tf-one", "copy", tomorrow()))
 	if err := admin.DeleteInstance(ctx, p.instance); err == nil {
 		t.Error("an instance with a backup was deleted")
 	}
@@ -258,6 +258,9 @@ func TestTerraform_Instance(t *testing.T) {
 		t.Errorf("clusters of a deleted instance: %v", err)
 	}
 }
+
+// tomorrow is the end of a backup, on a server that has the real time.
+func tomorrow() time.Time { return time.Now().Add(24 * time.Hour) }
 
 // google_bigtable_table
 func TestTerraform_Table(t *testing.T) {
