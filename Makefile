@@ -91,6 +91,11 @@ test-long: ## run both tiers: memory bounds at full size, all failures, simulati
 test-memory: ## run the tests that count memory, without C, which puts more of it on Go's heap
 	CGO_ENABLED=0 $(GO) test -vet=off -run 'Memory|Alloc|Cost|Bomb|SlowReader|TestDay|Isolation' ./emu/... ./engine ./facade/... ./migrate/... ./control ./testkit/... ./internal/heat
 
+.PHONY: costs
+costs: ## measure the baselines of allocations and calls again (testdata/costs.tsv); REASON='…' says why some grew
+	@test -n "$(REASON)" || { echo "REASON='…' says why some costs grew"; exit 1; }
+	$(GO) test ./facade ./emu -count=1 -run '^(TestRequest_Costs|TestAllocations)$$' -costs '$(REASON)'
+
 RUNS ?= 20
 
 .PHONY: test-stress
@@ -100,7 +105,7 @@ test-stress: ## run the quick tier RUNS times beside two busy loops, shuffled, o
 # The packages with concurrent code.
 RACED := ./engine/... ./emu/... ./facade ./facade/internal/store/... ./facade/internal/jobs ./facade/internal/kinesis/... \
 	./facade/internal/throttle ./facade/internal/insights ./control/... ./testkit/... \
-	./internal/btclient ./internal/inproc ./internal/heat ./internal/filelock \
+	./internal/btclient ./internal/fastserver ./internal/inproc ./internal/heat ./internal/filelock \
 	./internal/preflight ./internal/test/failures ./internal/extsort ./internal/pull ./migrate/stream ./migrate/internal/apply ./migrate/internal/kinesis ./migrate/internal/settled
 
 # A test that hangs ends the run after this time, with a dump of its goroutines.

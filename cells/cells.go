@@ -26,6 +26,14 @@ type Row struct {
 	Cells []Cell
 }
 
+// RowSink takes rows cell by cell, in the order of a read. Arguments are valid only during a call,
+// so the sink copies what it keeps.
+type RowSink interface {
+	BeginRow(key []byte)
+	AddCell(c Cell) // at least once for each row
+	EndRow()
+}
+
 // Family is a column family with its GC rule.
 type Family struct {
 	Name string

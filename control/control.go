@@ -71,8 +71,8 @@ type Options struct {
 	// Paused is the name of the test that is paused until Resume is called. Default: none.
 	Paused string
 	Resume func()
-	// Document returns the documents of the console. Default: a page says where they are.
-	Document console.Document
+	// Documents are the documents of the console. Default: a page says where they are.
+	Documents console.Documents
 	// Fixtures contains the fixture folders that the migrate paths of the API use. Default: none.
 	Fixtures fs.FS
 	// Demo lets clients load the shipped fixtures. Default: they cannot.
@@ -141,7 +141,7 @@ func New(o Options) *Server {
 
 	all := http.NewServeMux()
 	all.Handle(Prefix, s.authorized(api))
-	console.Handle(all, s.opts.Document)
+	console.Handle(all, s.opts.Documents)
 	all.HandleFunc("GET /{$}", home)
 	all.HandleFunc("/", s.missing)
 	crossing := http.NewCrossOriginProtection()

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+
 	"github.com/tabletop-emu/tabletop/internal/test/labserver"
 )
 
@@ -212,6 +214,12 @@ func TestFaults_Warnings(t *testing.T) {
 	e := newEnv(t)
 	e.query("CreateTable", createTable)
 	e.createRows("rows", "a")
+	view := &btapb.CreateMaterializedViewRequest{
+		Parent: "projects/p/instances/i", MaterializedViewId: "view", MaterializedView: &btapb.MaterializedView{Query: "SELECT _key, COUNT(*) AS n FROM `rows` GROUP BY _key"},
+	}
+	if _, err := btapb.NewBigtableInstanceAdminClient(e.lab.Bigtable().Conn()).CreateMaterializedView(t.Context(), view); err != nil {
+		t.Fatal(err)
+	}
 	const ddb, bt = `"endpoint":"dynamodb","method":"*","effect":"fail","code":"Throttling"`, `"endpoint":"bigtable","method":"*","effect":"fail","code":"UNAVAILABLE"`
 	for fault, want := range map[string]string{
 		ddb: "", bt: "",
@@ -221,6 +229,7 @@ func TestFaults_Warnings(t *testing.T) {
 		ddb + `,"table":"orders","item":{"k":{"N":"1"}}`:                `key attribute "k" of table orders has type S, not N`,
 		ddb + `,"table":"orders","item":{"id":{"S":"a"},"k":{"S":"a"}}`: `"id" is not a key attribute of table orders (k); only puts of whole items contain it`,
 		bt + `,"table":"rows"`:                                          "",
+		bt + `,"table":"view"`:                                          "",
 		bt + `,"table":"nosuch"`:                                        `Bigtable table "nosuch" does not exist at present`,
 		bt + `,"table":"orders"`:                                        `Bigtable table "orders" does not exist at present: the rows of DynamoDB table orders are in `,
 	} {

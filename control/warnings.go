@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/control/lab/fault"
+	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/internal/nearest"
@@ -22,7 +23,7 @@ func warnings(ctx context.Context, s *Server, f fault.Spec) ([]string, error) {
 	case f.Table == "":
 		return nil, nil
 	case !f.DynamoDB:
-		return warningsOfRows(ctx, s, f.Table), nil
+		return warningsOfRows(ctx, s, f.Table)
 	}
 	names, err := s.dynamoDBTables(ctx)
 	if err != nil {
@@ -70,18 +71,22 @@ func warnings(ctx context.Context, s *Server, f fault.Spec) ([]string, error) {
 }
 
 // warningsOfRows returns the warnings for a fault of Bigtable.
-func warningsOfRows(ctx context.Context, s *Server, id string) []string {
+func warningsOfRows(ctx context.Context, s *Server, id string) ([]string, error) {
+	views, err := s.opts.Lab.Bigtable().Views(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if slices.ContainsFunc(s.opts.Lab.DB().Tables(""), func(t *engine.Table) bool {
 		_, table := ids(t.Name)
 		return table == id
-	}) {
-		return nil
+	}) || slices.ContainsFunc(views, func(v emu.View) bool { return strings.HasSuffix(v.Name, "/materializedViews/"+id) }) {
+		return nil, nil
 	}
 	out := fmt.Sprintf("Bigtable table %q does not exist at present", id)
 	if at := s.opts.Endpoint.RowsOf(ctx, id); at != "" {
 		out += fmt.Sprintf(": the rows of DynamoDB table %s are in %s", id, at)
 	}
-	return []string{out}
+	return []string{out}, nil
 }
 
 // noTable returns the error for a missing Bigtable table. For the name of a DynamoDB table it

@@ -90,3 +90,60 @@ func TestHTML(t *testing.T) {
 		t.Errorf("index does not name CONTRIBUTING.md as text: %s", got)
 	}
 }
+
+// TestSections: each section leads to a heading of its document, and has its text without markup.
+func TestSections(t *testing.T) {
+	t.Parallel()
+	pages := map[string]string{}
+	for _, name := range docs.Names() {
+		pages[name] = string(docs.HTML(name, "/docs"))
+	}
+	for _, s := range docs.Sections() {
+		if s.Heading == "" || s.ID == "" && s.Heading != s.Title || s.ID != "" && !strings.Contains(pages[s.Document], ` id="`+s.ID+`"`) {
+			t.Errorf("%s has the section %q with the id %q", s.Document, s.Heading, s.ID)
+		}
+		if strings.Contains(s.Text, "](") {
+			t.Errorf("%s, %s has markup: %s", s.Document, s.Heading, s.Text)
+		}
+	}
+	if s := docs.Sections(); len(s) < 2*len(pages) {
+		t.Errorf("%d documents have %d sections", len(pages), len(s))
+	}
+}
+
+// TestSearch: all words must occur, in any case; headings come first. An answer to the console is short.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	if found := docs.Search("HOT-key-range"); len(found) == 0 || found[0].Heading != "L26 hot-key-range" {
+		t.Errorf("the first section is %+v", found)
+	}
+	for _, words := range []string{"", " ", "snapshots nosuchword"} {
+		if found := docs.Search(words); found != nil {
+			t.Errorf("%q: found are %+v", words, found)
+		}
+	}
+	for words, want := range map[string]string{
+		"hot-key-range": `"sections":[{"document":"lint","title":"Lint: the design guides as rules","id":"l26-hot-key-range","heading":"L26 hot-key-range","text":"`,
+		"FNV1A32":       "fnv1a32",
+		"nosuchword":    `{"count":0,"sections":[]}`,
+		"the":           `"text":"… `,
+	} {
+		if got := string(docs.Site{}.Search(words)); !strings.Contains(got, want) || len(got) > 40_000 {
+			t.Errorf("%q: %.600s", words, got)
+		}
+	}
+}
+
+// TestContents: the list has each document once, and marks the current one.
+func TestContents(t *testing.T) {
+	t.Parallel()
+	got := string(docs.Site{}.Contents("tasks/go"))
+	for _, name := range docs.Names() {
+		if strings.Count(got, `"/docs/`+name+`"`) != 1 {
+			t.Errorf("%s is not in %s", name, got)
+		}
+	}
+	if strings.Count(got, "aria-current") != 1 || !strings.Contains(got, `<a href="/docs/tasks/go" aria-current="page">`) {
+		t.Errorf("the current document is not marked in %s", got)
+	}
+}

@@ -16,10 +16,12 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/cells"
 	"github.com/tabletop-emu/tabletop/emu/internal/load"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/internal/cause"
+	"github.com/tabletop-emu/tabletop/internal/inproc"
 )
 
 // Faults makes calls fail. It affects calls only while it is armed.
@@ -110,6 +112,9 @@ type call struct {
 	at      replica.At     // the same cluster; its id is "" if all are down
 
 	read load.Rows // rows sent by ReadRows
+	// sink takes the rows of ReadRows for a client in this process; nil: they are sent in messages.
+	sink   cells.RowSink
+	reader *rowReader // of ReadRows; nil before the first
 
 	decode     func(any) error
 	ic         grpc.UnaryServerInterceptor
@@ -117,6 +122,7 @@ type call struct {
 	decodes    func(any) error
 	intercepts grpc.UnaryServerInterceptor
 	handles    grpc.UnaryHandler
+	sendsRows  func(rows int, bytes int64) error
 }
 
 var callPool = sync.Pool{New: func() any {
@@ -133,6 +139,7 @@ var callPool = sync.Pool{New: func() any {
 		c.req = req // an interceptor may have replaced it
 		return c.handler(ctx, req)
 	}
+	c.sendsRows = c.sendRows
 	return c
 }}
 
@@ -160,7 +167,8 @@ func (c *call) end(began time.Time, streams bool, err error) {
 	}
 	c.calls.End()
 	c.read.Begin(nil)
-	*c = call{decodes: c.decodes, intercepts: c.intercepts, handles: c.handles, read: c.read}
+	c.reader.release()
+	*c = call{decodes: c.decodes, intercepts: c.intercepts, handles: c.handles, sendsRows: c.sendsRows, read: c.read, reader: c.reader}
 	callPool.Put(c)
 }
 
@@ -293,8 +301,9 @@ func (c *call) runStream(handler grpc.StreamHandler, impl any, info *grpc.Stream
 	case !c.method.served:
 		return c.method.notBuilt()
 	case c.faults != nil && c.faults.Armed():
-		return c.faults.Stream(c.service(impl), c, info, handler)
+		return c.faults.Stream(c.service(impl), c, info, handler) // it may count and cut messages
 	}
+	c.sink = inproc.SinkOf(c.ServerStream)
 	return handler(c.service(impl), c)
 }
 
@@ -337,6 +346,18 @@ func (c *call) SendMsg(m any) error {
 	}
 	return err
 }
+
+// sendRows confirms rows that the client's sink has taken, with an empty message.
+func (c *call) sendRows(rows int, bytes int64) error {
+	err := c.SendMsg(onlyRows)
+	if err == nil {
+		c.ended.Rows += rows
+		c.ended.Bytes += bytes
+	}
+	return err
+}
+
+var onlyRows = &btpb.ReadRowsResponse{}
 
 // recoverPanic turns a panic in a handler into the error of its call.
 func recoverPanic(logger *slog.Logger, method string, err *error) {

@@ -199,7 +199,7 @@ func toRow(key []byte, cells []engine.Cell) *btpb.Row {
 
 // compileFilter compiles the filter of a request on t. field is its name in errors.
 func (s *Server) compileFilter(field string, t *engine.Table, f *btpb.RowFilter) (*filter.Program, error) {
-	o := filter.Options{Random: s.random}
+	o := filter.Options{Random: s.sample}
 	if s.limits != limits.Off {
 		o.MaxBytes, o.MaxDepth = limits.MaxFilterBytes, limits.MaxFilterDepth
 	}

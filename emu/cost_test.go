@@ -10,6 +10,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/internal/test/costs"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
@@ -129,8 +130,8 @@ func fewestAllocations(call func()) float64 {
 	return least
 }
 
-// TestAllocations bounds the allocations of the most frequent calls over the in-process
-// channel, for rows of three columns in a table of a hundred rows. It is not parallel, since it
+// TestAllocations compares the allocations of the most frequent calls over the in-process
+// channel with a baseline, for rows of three columns in a table of a hundred rows. It is not parallel, since it
 // counts allocations of the whole process.
 func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 	if race.Enabled {
@@ -154,50 +155,53 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 		}
 		readToEnd(t, stream.Recv)
 	}
+	var measured []costs.Cost
 	for _, tc := range []struct {
 		name string
-		most float64
 		call func()
 	}{
-		{"MutateRow", 35, func() {
+		{"MutateRow", func() {
 			if err := e.mutate(string(row), set("f", "a", 0, "v")); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{"MutateRow through a view", 35, func() {
+		{"MutateRow through a view", func() {
 			if err := e.mutateThrough(view, string(row), set("f", "a", 0, "v")); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{"MutateRows of 100 rows", 60, func() {
+		{"MutateRows of 100 rows", func() {
 			if _, err := e.mutateRows(entries...); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{"SampleRowKeys", 60, func() {
+		{"SampleRowKeys", func() {
 			stream, err := e.data.SampleRowKeys(t.Context(), &btpb.SampleRowKeysRequest{TableName: testTable})
 			if err != nil {
 				t.Fatal(err)
 			}
 			readToEnd(t, stream.Recv)
 		}},
-		{"ReadRows of a row", 60, func() { read(&btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowKeys: [][]byte{row}}}) }},
-		{"ReadRows of a row through a view", 70, func() {
+		{"ReadRows of a row", func() { read(&btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowKeys: [][]byte{row}}}) }},
+		{"ReadRows of a row without messages", func() {
+			if _, err := readInto(e, &sink{}, &btpb.ReadRowsRequest{Rows: rowsOf(string(row))}); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"ReadRows of a row through a view", func() {
 			stream, err := e.data.ReadRows(t.Context(), &btpb.ReadRowsRequest{AuthorizedViewName: view, Rows: rowsOf(string(row))})
 			if err != nil {
 				t.Fatal(err)
 			}
 			readToEnd(t, stream.Recv)
 		}},
-		// Two per row.
-		{"ReadRows of 100 rows", 60 + 100*2, func() { read(&btpb.ReadRowsRequest{}) }},
-		{"ReadRows of 100 rows, rows_limit 1", 60, func() { read(&btpb.ReadRowsRequest{RowsLimit: 1}) }},
-		{"ExecuteQuery of a row", 100, e.query("SELECT _key, f['a'] AS a FROM t WHERE _key = 'r050'")},
-		// None per row.
-		{"ExecuteQuery of 100 rows", 110, e.query("SELECT _key, f['a'] AS a, f['b'] AS b FROM t")},
-		{"ExecuteQuery of 100 rows, LIMIT 1", 100, e.query("SELECT _key, f['a'] AS a FROM t LIMIT 1")},
-		{"ExecuteQuery of 100 rows, one group", 120, e.query("SELECT f['a'] AS a, COUNT(*) AS n FROM t GROUP BY a")},
-		{"ReadModifyWriteRow", 60, func() {
+		{"ReadRows of 100 rows", func() { read(&btpb.ReadRowsRequest{}) }},
+		{"ReadRows of 100 rows, rows_limit 1", func() { read(&btpb.ReadRowsRequest{RowsLimit: 1}) }},
+		{"ExecuteQuery of a row", e.query("SELECT _key, f['a'] AS a FROM t WHERE _key = 'r050'")},
+		{"ExecuteQuery of 100 rows", e.query("SELECT _key, f['a'] AS a, f['b'] AS b FROM t")},
+		{"ExecuteQuery of 100 rows, LIMIT 1", e.query("SELECT _key, f['a'] AS a FROM t LIMIT 1")},
+		{"ExecuteQuery of 100 rows, one group", e.query("SELECT f['a'] AS a, COUNT(*) AS n FROM t GROUP BY a")},
+		{"ReadModifyWriteRow", func() {
 			_, err := e.data.ReadModifyWriteRow(t.Context(), &btpb.ReadModifyWriteRowRequest{
 				TableName: testTable, RowKey: row, Rules: []*btpb.ReadModifyWriteRule{{
 					FamilyName: "f", ColumnQualifier: []byte("n"), Rule: &btpb.ReadModifyWriteRule_IncrementAmount{IncrementAmount: 1},
@@ -207,7 +211,7 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 				t.Fatal(err)
 			}
 		}},
-		{"CheckAndMutateRow", 50, func() {
+		{"CheckAndMutateRow", func() {
 			_, err := e.data.CheckAndMutateRow(t.Context(), &btpb.CheckAndMutateRowRequest{
 				TableName: testTable, RowKey: row, TrueMutations: []*btpb.Mutation{set("f", "a", 0, "v")},
 			})
@@ -216,12 +220,9 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 			}
 		}},
 	} {
-		got := fewestAllocations(tc.call)
-		t.Logf("%s takes %.1f allocations", tc.name, got)
-		if got > tc.most {
-			t.Errorf("%s takes %.1f allocations, want at most %.0f", tc.name, got, tc.most)
-		}
+		measured = append(measured, costs.Cost{Name: tc.name, Allocations: fewestAllocations(tc.call), Calls: costs.Unmeasured})
 	}
+	costs.Check(t, "testdata/costs.tsv", measured)
 }
 
 // A materialized view adds three allocations to a write of its table, for the record, and none to writes of other tables.

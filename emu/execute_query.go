@@ -208,7 +208,7 @@ func (t tables) Scan(ctx context.Context, id string, rows filter.RowSet, reverse
 	if err != nil {
 		return nil, err
 	}
-	spans, ok := engineSpans(rows)
+	spans, ok := engineSpans(nil, rows)
 	if !ok {
 		return noRows{}, nil
 	}

@@ -63,17 +63,17 @@ func (c *call) readRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRows
 	if err := t.checkFamily(program); err != nil {
 		return err
 	}
-	r := &rowReader{
-		program: program,
-		out: &rowchunks.Writer{
-			Send: stream.Send, SendCopies: c.method.described && c.wireCopies, WholeRows: func() bool { return wantsWholeRows(ctx) }, RowLimitBytes: c.rowLimitBytes(),
-		},
-		limit:        req.GetRowsLimit(),
-		at:           c.at,
-		wantsScanned: func() bool { return c.clientFeatures(ctx).GetLastScannedRowResponses() },
+	r := c.newReader()
+	r.program, r.limit, r.out.RowLimitBytes = program, req.GetRowsLimit(), c.rowLimitBytes()
+	if c.sink != nil {
+		r.out.Rows, r.out.SendRows = c.sink, c.sendsRows
+	} else {
+		r.out.Send, r.out.SendCopies = stream.Send, c.method.described && c.wireCopies
+		r.out.WholeRows = func() bool { return wantsWholeRows(ctx) }
 	}
-	if spans, ok := engineSpans(t.rows(rows).Intersect(program.Rows())); ok {
-		scan, err := c.scan(ctx, t, r.at, engine.ScanOptions{Spans: spans, Reverse: req.GetReversed()})
+	var some bool
+	if r.spans, some = engineSpans(r.spans, t.rows(rows).Intersect(program.Rows())); some {
+		scan, err := c.scan(ctx, t, c.at, engine.ScanOptions{Spans: r.spans, Reverse: req.GetReversed()})
 		if err != nil {
 			return refusal.Of(err)
 		}
@@ -119,17 +119,36 @@ func (s *Server) rowLimitBytes() int {
 
 // rowReader moves rows from a scan through a filter to the response.
 type rowReader struct {
+	c       *call
 	program *filter.Program
-	out     *rowchunks.Writer
-	limit   int64 // rows; 0 for unlimited
-	at      replica.At
-	// wantsScanned reports whether the client understands last_scanned_row_key. It is a
-	// function because few reads need it.
-	wantsScanned func() bool
+	out     rowchunks.Writer
+	add     func(*filter.Cell) error // out.Add
+	limit   int64                    // rows; 0 for unlimited
+	spans   []engine.Span
 	// silent counts the rows and cells read since the last returned or reported row.
 	silent int64
 
 	rowsSeen, rowsReturned, cellsSeen, cellsReturned int64
+}
+
+// newReader returns the rowReader of the call.
+func (c *call) newReader() *rowReader {
+	if c.reader == nil {
+		c.reader = new(rowReader)
+		c.reader.add = c.reader.out.Add
+	}
+	c.reader.c = c
+	return c.reader
+}
+
+// release clears a reader for the next call. It is nil if the call has read no rows.
+func (r *rowReader) release() {
+	if r == nil {
+		return
+	}
+	clear(r.spans)
+	r.out.Reset()
+	*r = rowReader{out: r.out, add: r.add, spans: r.spans[:0]}
 }
 
 func (r *rowReader) read(ctx context.Context, t target, scan replica.Scan) error {
@@ -139,7 +158,7 @@ func (r *rowReader) read(ctx context.Context, t target, scan replica.Scan) error
 			gate.BeginRow()
 		}
 		r.out.Begin(scan.Row())
-		seen, err := r.program.Run(ctx, scan.Row(), src, r.out.Add)
+		seen, err := r.program.Run(ctx, scan.Row(), src, r.add)
 		if err != nil {
 			return err
 		}
@@ -152,10 +171,13 @@ func (r *rowReader) read(ctx context.Context, t target, scan replica.Scan) error
 			return err
 		}
 		if cells == 0 {
-			if err := r.reportScanned(scan.Row(), 1+seen); err != nil {
+			if err := r.reportScanned(ctx, scan.Row(), 1+seen); err != nil {
 				return err
 			}
 			continue
+		}
+		if r.c.sink != nil && r.c.read.Counted() {
+			r.c.read.Row(scan.Row(), r.out.RowBytes())
 		}
 		r.silent = 0
 		r.cellsReturned += cells
@@ -163,7 +185,7 @@ func (r *rowReader) read(ctx context.Context, t target, scan replica.Scan) error
 		if r.limit > 0 && r.rowsReturned == r.limit {
 			break
 		}
-		if down := r.at.Check(); down != nil {
+		if down := r.c.at.Check(); down != nil {
 			if err := r.out.Flush(); err != nil {
 				return err
 			}
@@ -177,12 +199,12 @@ func (r *rowReader) read(ctx context.Context, t target, scan replica.Scan) error
 // cells, it sends last_scanned_row_key, so that a retry continues after them. work is the number
 // of cells in the row, plus 1. It flushes returned rows first: the client treats all rows up to
 // the key as delivered.
-func (r *rowReader) reportScanned(row []byte, work int64) error {
+func (r *rowReader) reportScanned(ctx context.Context, row []byte, work int64) error {
 	if r.silent += work; r.silent < scannedPerMessage {
 		return nil
 	}
 	r.silent = 0
-	if !r.wantsScanned() {
+	if !r.c.clientFeatures(ctx).GetLastScannedRowResponses() {
 		return nil
 	}
 	if err := r.out.Flush(); err != nil {

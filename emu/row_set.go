@@ -75,14 +75,15 @@ func (s *Server) rowRange(field string, n int, r *btpb.RowRange) (span filter.Sp
 	return span, string(span.Start) < string(span.End), nil
 }
 
-// engineSpans converts a set for a scan. The second result is false for an empty set.
-func engineSpans(rows filter.RowSet) ([]engine.Span, bool) {
+// engineSpans converts a set for a scan, in the memory of out. The second result is false for an
+// empty set.
+func engineSpans(out []engine.Span, rows filter.RowSet) ([]engine.Span, bool) {
 	if rows.All() {
 		return nil, true
 	}
-	out := make([]engine.Span, len(rows.Spans))
-	for i, sp := range rows.Spans {
-		out[i] = engine.Span(sp)
+	out = out[:0]
+	for _, sp := range rows.Spans {
+		out = append(out, engine.Span(sp))
 	}
 	return out, len(out) > 0
 }

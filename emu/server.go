@@ -62,7 +62,8 @@ type Server struct {
 	stopOnce    sync.Once
 
 	randMu sync.Mutex
-	rand   *rand.Rand // guarded by randMu
+	rand   *rand.Rand     // guarded by randMu
+	sample func() float64 // random, as a value that no call allocates
 
 	draw func(n int) int // nil without Options.RandomRouting
 
@@ -121,6 +122,7 @@ func New(o Options) (*Server, error) {
 		inproc:     inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
 		health:     health.NewServer(),
 	}
+	s.sample = s.random
 	s.control = &admin.Control{DB: s.db, Clock: s.clock, Logger: s.logger, Limits: s.limits, Delay: o.AdminDelay, Heat: s.heat, CheckQuery: s.checkViewQuery}
 	s.views = materialized.New(materialized.Options{DB: s.db, Now: s.now, Lag: o.ViewLag, Limits: s.limits})
 	s.control.Views = s.views

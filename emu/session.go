@@ -393,7 +393,7 @@ func (s *Server) readRow(ctx context.Context, t target, at replica.At, key []byt
 	began := s.now()
 	out := &wholeRow{key: key, limitBytes: s.rowLimitBytes()}
 	stats := &btpb.ReadIterationStats{}
-	if spans, ok := engineSpans(t.rows(filter.OneRow(key)).Intersect(program.Rows())); ok {
+	if spans, ok := engineSpans(nil, t.rows(filter.OneRow(key)).Intersect(program.Rows())); ok {
 		scan, err := s.scan(ctx, t, at, engine.ScanOptions{Spans: spans})
 		if err != nil {
 			return nil, nil, err

@@ -2,11 +2,16 @@ package emu_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"testing"
+	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/internal/test/cputime"
@@ -15,6 +20,7 @@ import (
 // viewBench is a server with a table of rows, each with three columns.
 type viewBench struct {
 	srv  *emu.Server
+	conn *grpc.ClientConn
 	data btpb.BigtableClient
 	rows int
 }
@@ -35,9 +41,21 @@ func newViewBench(b *testing.B, rows int, query string) *viewBench {
 	if err != nil {
 		b.Fatal(err)
 	}
-	v := &viewBench{srv, btpb.NewBigtableClient(conn), rows}
-	for i := range rows {
-		v.write(b, i)
+	v := &viewBench{srv, conn, btpb.NewBigtableClient(conn), rows}
+	const together = 1000
+	for from := 0; from < rows; from += together {
+		req := &btpb.MutateRowsRequest{TableName: sqlInstance + "/tables/t"}
+		for i := from; i < min(from+together, rows); i++ {
+			row, columns := v.row(i)
+			req.Entries = append(req.Entries, &btpb.MutateRowsRequest_Entry{RowKey: row, Mutations: columns})
+		}
+		stream, err := v.data.MutateRows(b.Context(), req)
+		for err == nil {
+			_, err = stream.Recv()
+		}
+		if !errors.Is(err, io.EOF) {
+			b.Fatal(err)
+		}
 	}
 	if query != "" {
 		mustCreateView(b, conn, "v", query)
@@ -45,13 +63,16 @@ func newViewBench(b *testing.B, rows int, query string) *viewBench {
 	return v
 }
 
-// write replaces the columns of a row. Each time it is in another group.
+// row returns the key of a row, and its columns. Each time the row is in another group.
+func (v *viewBench) row(i int) ([]byte, []*btpb.Mutation) {
+	return fmt.Appendf(nil, "user#%010d", i*7919%v.rows), benchColumns(i*7919 + i/v.rows)
+}
+
+// write replaces the columns of a row.
 func (v *viewBench) write(b *testing.B, i int) {
 	b.Helper()
-	_, err := v.data.MutateRow(b.Context(), &btpb.MutateRowRequest{
-		TableName: sqlInstance + "/tables/t", RowKey: fmt.Appendf(nil, "user#%010d", i*7919%v.rows), Mutations: benchColumns(i*7919 + i/v.rows),
-	})
-	if err != nil {
+	row, columns := v.row(i)
+	if _, err := v.data.MutateRow(b.Context(), &btpb.MutateRowRequest{TableName: sqlInstance + "/tables/t", RowKey: row, Mutations: columns}); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -88,5 +109,60 @@ func BenchmarkCompareViewWrite(b *testing.B) {
 				}
 			}, func(i int) { without.write(b, i) })
 		})
+	}
+}
+
+// BenchmarkViewFill compares writes of a table over a connection while a view of it is filled, with as many writes
+// after that: "p99-x-alone" is the ratio of the times that 99 of 100 writes take, "p99-ns" that time during the fill. "rows/s" is
+// the speed of the fill beside the writes. Each iteration creates a view.
+func BenchmarkViewFill(b *testing.B) {
+	for _, rows := range []int{100_000, 1_000_000} {
+		for _, query := range []string{benchOrder, benchGroup} {
+			shape := "ORDER BY"
+			if query == benchGroup {
+				shape = "GROUP BY"
+			}
+			b.Run(fmt.Sprintf("%d/%s", rows, shape), func(b *testing.B) {
+				v := newViewBench(b, rows, "")
+				n := rows
+				write := func() time.Duration {
+					began := time.Now()
+					v.write(b, n)
+					n++
+					return time.Since(began)
+				}
+				var during, alone []time.Duration
+				var filling time.Duration
+				for b.Loop() {
+					began, filled := time.Now(), make(chan error, 1)
+					go func() { filled <- createView(b, v.conn, "v", query) }()
+					for running, first := true, len(during); running; {
+						select {
+						case err := <-filled:
+							if err != nil {
+								b.Fatal(err)
+							}
+							running, filling = false, filling+time.Since(began)
+							for range len(during) - first {
+								alone = append(alone, write())
+							}
+						default:
+							during = append(during, write())
+						}
+					}
+					_, err := btapb.NewBigtableInstanceAdminClient(v.conn).DeleteMaterializedView(b.Context(), &btapb.DeleteMaterializedViewRequest{Name: sqlInstance + "/materializedViews/v"})
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+				p99 := func(of []time.Duration) float64 {
+					slices.Sort(of)
+					return float64(of[len(of)*99/100])
+				}
+				b.ReportMetric(p99(during)/p99(alone), "p99-x-alone")
+				b.ReportMetric(p99(during), "p99-ns")
+				b.ReportMetric(float64(rows*b.N)/filling.Seconds(), "rows/s")
+			})
+		}
 	}
 }

@@ -83,6 +83,7 @@ type table struct {
 	byName      map[string]int // index in def.Families
 	byOrdinal   []int          // index in def.Families; -1 is a deleted family
 	journaled   bool           // changes are recorded
+	firstLatch  int            // of its rows; see latches
 }
 
 // newTable builds the table of definition def.
@@ -97,8 +98,14 @@ func newTable(def Table, nextOrdinal int, dropped []uint16) *table {
 		t.byOrdinal[f.Ordinal] = i
 	}
 	t.journaled = def.Journal.keep() > 0
+	if t.internal() {
+		t.firstLatch = halfLatches
+	}
 	return t
 }
+
+// internal reports whether t is one of the InternalTables.
+func (t *table) internal() bool { return strings.HasPrefix(t.def.Name, InternalTables) }
 
 // family returns the family with the given name.
 func (t *table) family(name string) (*Family, error) {

@@ -206,7 +206,7 @@ func TestGC_Stale(t *testing.T) {
 			}
 			s.garbage = []garbageCell{{
 				key:    cellKey{table: tab.def.ID, row: []byte("r"), qualifier: []byte("q"), micros: 1000}.encode(),
-				rowLen: len(row), latch: d.latchOf(tab.def.ID, []byte("r")),
+				rowLen: len(row), latch: d.latchOf(tab, []byte("r")),
 			}}
 			if err := c.meanwhile(d); err != nil {
 				t.Fatal(err)
@@ -597,7 +597,7 @@ func TestWalk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hint := &d.overwritten[d.latchOf(tab.def.ID, []byte("r"))]
+	hint := &d.overwritten[d.latchOf(tab, []byte("r"))]
 	for i := range 2 * hotWalks {
 		if got := mustDump(t, d); got != want {
 			t.Fatalf("walk %d: %s, want %s", i, got, want)

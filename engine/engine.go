@@ -203,8 +203,12 @@ type Sample struct {
 	OffsetBytes int64
 }
 
-// latches is the number of row latches. Rows share them by hash.
-const latches = 256
+// latches is the number of row latches. Rows share them by hash. The rows of InternalTables have the
+// second half, so that their large groups do not delay writers of other tables.
+const (
+	latches     = 2 * halfLatches
+	halfLatches = 256
+)
 
 // latch serializes the writers of the rows that hash to it.
 type latch struct {
@@ -578,8 +582,8 @@ func (d *DB) scansDone() bool {
 }
 
 // latchOf returns the index of the latch of a row.
-func (d *DB) latchOf(id uint32, row []byte) int {
-	return int((maphash.Bytes(d.seed, row) + uint64(id)*0x9E3779B97F4A7C15) % latches)
+func (d *DB) latchOf(t *table, row []byte) int {
+	return t.firstLatch + int((maphash.Bytes(d.seed, row)+uint64(t.def.ID)*0x9E3779B97F4A7C15)%halfLatches)
 }
 
 // lockAll takes all row latches and returns their release. deletes must be set if the caller

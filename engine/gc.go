@@ -212,7 +212,7 @@ func (s *sweeper) view(it *pebble.Iterator) (next []byte, same bool, err error) 
 				return bytes.Clone(k[:n]), same, err
 			}
 			rowLen, row = n, append(row[:0], k[:n]...)
-			latch = s.d.latchOf(s.t.def.ID, appendUnescaped(nil, k[tablePrefixLen:n]))
+			latch = s.d.latchOf(s.t, appendUnescaped(nil, k[tablePrefixLen:n]))
 			col.begin()
 		}
 		s.stats.CellsScanned++

@@ -89,7 +89,7 @@ func TestRunGC_Pauses(t *testing.T) {
 			}
 		}
 		// More rows than latches, so that every latch has a row.
-		const rows, versions = 4 * latches, 5
+		const rows, versions = 4 * halfLatches, 5
 		for r := range rows {
 			var muts []Mutation
 			for v := range versions {

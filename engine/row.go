@@ -57,7 +57,7 @@ func (d *DB) Update(ctx context.Context, table string, row []byte, fn func(tx *R
 	if err != nil {
 		return err
 	}
-	latch := d.latchOf(t.def.ID, row)
+	latch := d.latchOf(t, row)
 	l := &d.latches[latch]
 	l.mu.Lock()
 	defer l.mu.Unlock()

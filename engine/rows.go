@@ -50,6 +50,9 @@ const (
 	// for a row.
 	groupRows  = 128
 	groupBytes = 256 << 10
+	// internalRows bounds a commit in InternalTables. A later commit, of any table, becomes visible
+	// only after it.
+	internalRows = 16
 )
 
 // rowGroup is a group of rows that are locked and committed together. It is reused for the
@@ -62,10 +65,11 @@ type rowGroup struct {
 	numbers []uint64
 
 	rows  [][]byte
-	latch [groupRows]uint8 // index of each row's latch
+	first int              // index of the first latch of the table
+	latch [groupRows]uint8 // of each row, the index of its latch after first
 	// The rows of a latch form a list: last is 1 + the index of its last row, and before links
 	// each row to the one before, 0 for none.
-	last   [latches]uint8
+	last   [halfLatches]uint8
 	before [groupRows]uint8
 }
 
@@ -81,11 +85,15 @@ func (g *rowGroup) close() {
 
 // gather takes distinct rows from the start of rows as the group. Duplicates wait for the next
 // group, since changes are computed from stored rows.
-func (g *rowGroup) gather(id uint32, rows [][]byte) {
-	g.last = [latches]uint8{}
+func (g *rowGroup) gather(t *table, rows [][]byte) {
+	g.first, g.last = t.firstLatch, [halfLatches]uint8{}
+	most := groupRows
+	if t.internal() {
+		most = internalRows
+	}
 	n := 0
-	for ; n < min(len(rows), groupRows); n++ {
-		l := g.d.latchOf(id, rows[n])
+	for ; n < min(len(rows), most); n++ {
+		l := g.d.latchOf(t, rows[n]) - g.first
 		for i := g.last[l]; i > 0; i = g.before[i-1] {
 			if bytes.Equal(rows[i-1], rows[n]) {
 				g.rows = rows[:n]
@@ -99,20 +107,23 @@ func (g *rowGroup) gather(id uint32, rows [][]byte) {
 
 // lock takes the latches of the group and returns their release.
 func (g *rowGroup) lock() (unlock func()) {
-	var held [latches / 64]uint64
+	var held [halfLatches / 64]uint64
 	for i := range g.rows {
 		held[g.latch[i]/64] |= 1 << (g.latch[i] % 64)
 	}
 	each := func(f func(l *latch)) {
 		for word, set := range held {
 			for ; set != 0; set &= set - 1 {
-				f(&g.d.latches[word*64+bits.TrailingZeros64(set)])
+				f(g.latchAt(word*64 + bits.TrailingZeros64(set)))
 			}
 		}
 	}
 	each(func(l *latch) { l.mu.Lock() })
 	return func() { each(func(l *latch) { l.mu.Unlock() }) }
 }
+
+// latchAt returns the latch at an index after the first of the table.
+func (g *rowGroup) latchAt(i int) *latch { return &g.d.latches[g.first+i] }
 
 // update changes the first n of rows and puts the error of each into errs. If update itself
 // fails, its error applies to all rows without one.
@@ -125,7 +136,7 @@ func (g *rowGroup) update(ctx context.Context, table string, rows [][]byte, errs
 	if err != nil {
 		return 0, err
 	}
-	g.gather(t.def.ID, rows)
+	g.gather(t, rows)
 	defer g.lock()()
 	if t, err = d.lookupAgain(t); err != nil {
 		return 0, err
@@ -146,7 +157,7 @@ func (g *rowGroup) update(ctx context.Context, table string, rows [][]byte, errs
 	txs, now := make([]RowTx, len(g.rows)), d.now()
 	for ; n < len(g.rows) && all.Len() < groupBytes; n++ {
 		tx := &txs[n]
-		*tx = RowTx{d: d, ctx: ctx, t: t, row: g.rows[n], latch: int(g.latch[n]), now: now, batch: &g.batch}
+		*tx = RowTx{d: d, ctx: ctx, t: t, row: g.rows[n], latch: g.first + int(g.latch[n]), now: now, batch: &g.batch}
 		if errs[n] = tx.run(func(tx *RowTx) error { return fn(n, tx) }); errs[n] != nil || tx.w == nil {
 			g.batch.settle(false) // its record is discarded
 			continue
@@ -159,7 +170,7 @@ func (g *rowGroup) update(ctx context.Context, table string, rows [][]byte, errs
 			return 0, fmt.Errorf("engine: update rows: %w", err)
 		}
 		flush = flush || tx.w.flush
-		if d.latches[g.latch[n]].changed(tx.w) {
+		if g.latchAt(int(g.latch[n])).changed(tx.w) {
 			dead = append(dead, n)
 		}
 	}

@@ -145,3 +145,53 @@ func TestUpdateRows_Concurrent(t *testing.T) {
 		t.Errorf("%d, %v, want %d", sum, err, want)
 	}
 }
+
+// TestUpdateRows_Internal: a group of rows of an internal table locks no row of another table, and is small.
+func TestUpdateRows_Internal(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, Options{})
+	mustCreate := func(name string) *table {
+		t.Helper()
+		if _, err := createTable(t.Context(), d, Table{Name: name, Families: []Family{{Name: "f"}}}); err != nil {
+			t.Fatal(err)
+		}
+		tab, err := d.lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tab
+	}
+	own, internal := mustCreate("t"), mustCreate(InternalTables+"v")
+	keys := benchKeys(4 * groupRows)
+	changed := 0
+	errs := d.UpdateRows(t.Context(), internal.def.Name, keys, func(_ int, tx *RowTx) error {
+		if changed++; changed%internalRows != 0 {
+			return tx.Mutate([]Mutation{set("f", "q", 0, "x")})
+		}
+		free, visible := 0, 0
+		for _, key := range keys {
+			l := &d.latches[d.latchOf(own, key)]
+			if l.mu.TryLock() {
+				free++
+				l.mu.Unlock()
+			}
+		}
+		if free < len(keys) {
+			t.Errorf("%d of %d rows of another table are locked", len(keys)-free, len(keys))
+		}
+		scan, err := d.Scan(t.Context(), internal.def.Name, ScanOptions{})
+		if err != nil {
+			return err
+		}
+		for scan.NextRow() {
+			visible++
+		}
+		if want := changed - internalRows; visible != want {
+			t.Errorf("%d rows are committed before row %d, want %d", visible, changed, want)
+		}
+		return errors.Join(scan.Close(), tx.Mutate([]Mutation{set("f", "q", 0, "x")}))
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}

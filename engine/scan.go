@@ -285,7 +285,7 @@ func (s *Scan) startRow() bool {
 	if s.rules != nil {
 		s.rules.begin()
 	}
-	s.walk.begin(s.it, s.d.notes.Load() > 0 && s.d.takeNote(s.d.latchOf(s.t.def.ID, s.row)))
+	s.walk.begin(s.it, s.d.notes.Load() > 0 && s.d.takeNote(s.d.latchOf(s.t, s.row)))
 	if s.reverse && !s.turn() {
 		return false
 	}
@@ -435,7 +435,7 @@ func (s *Scan) endRow() {
 	}
 	s.at, s.has = atEnd, false
 	if s.walk.end(s.it) {
-		s.d.note(s.d.latchOf(s.t.def.ID, s.row))
+		s.d.note(s.d.latchOf(s.t, s.row))
 	}
 }
 

@@ -66,15 +66,20 @@ func newTestServer(tb testing.TB, change ...func(*Options)) *Server {
 
 // post sends one operation through ServeHTTP.
 func post(s *Server, operation, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, posted(operation, body, change))
+	return w
+}
+
+// posted returns the request of an operation.
+func posted(operation, body string, change []func(*http.Request)) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 	r.Header.Set("Content-Type", wire.ContentTypeJSON)
 	r.Header.Set("X-Amz-Target", targetDynamoDB+operation)
 	for _, c := range change {
 		c(r)
 	}
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
-	return w
+	return r
 }
 
 // must calls an operation that must succeed.

@@ -1,13 +1,16 @@
 package facade
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/cause"
+	"github.com/tabletop-emu/tabletop/internal/exchange"
 )
 
 // Call describes a completed HTTP request for Options.Observe. Observe must copy the data
@@ -23,32 +26,32 @@ type Call struct {
 	Status    int
 	Response  []byte        // JSON of the response
 	Start     time.Time     // start of the request, by Options.Now
-	Duration  time.Duration // wall time until the response was written
+	Duration  time.Duration // wall time until the response was ready
+
+	began time.Time
 }
 
 // stopwatch returns wall time, which advances even if Options.Now does not.
 func stopwatch() time.Time { return time.Now() } //nolint:forbidigo // see above
 
-// serveObserved serves a request like ServeHTTP, and reports it to Options.Observe.
-func (s *Server) serveObserved(w http.ResponseWriter, r *http.Request) {
-	c := &Call{Start: s.opts.Now(), HTTP: r}
-	_, c.Operation, _ = strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	began := stopwatch()
-	a := s.serve(r, c)
-	a.Write(w, r)
-	c.Duration, c.Status, c.Response = stopwatch().Sub(began), a.Status, a.Body
-	s.opts.Observe(c)
-	s.pages.GiveBack(a.Body)
+// observing returns the Call to report for a request, and ctx with the request id as the cause of
+// Bigtable calls. If nothing observes, call is nil, and ctx is unchanged.
+func (s *Server) observing(ctx context.Context, r *exchange.Request, id string) (_ context.Context, call *Call) {
+	if s.opts.Observe == nil {
+		return ctx, nil
+	}
+	ctx = cause.With(ctx, id)
+	call = &Call{ID: id, Start: s.opts.Now(), HTTP: r.HTTP(ctx), began: stopwatch()}
+	_, call.Operation, _ = strings.Cut(call.HTTP.Header.Get("X-Amz-Target"), ".")
+	return ctx, call
 }
 
-// observing sets the request id of c, and returns r with a context that names this id as the
-// cause of Bigtable calls. If c is nil, because nothing observes, it returns r.
-func (c *Call) observing(r *http.Request, id string) *http.Request {
-	if c == nil {
-		return r
+// done reports a call with its response. It does nothing if c is nil.
+func (c *Call) done(response *wire.Response, observe func(*Call)) {
+	if c != nil {
+		c.Duration, c.Status, c.Response = stopwatch().Sub(c.began), response.Status, response.Body
+		observe(c)
 	}
-	c.ID = id
-	return r.WithContext(cause.With(r.Context(), id))
 }
 
 // conn returns the connection to the Bigtable. If Options.Observe is set, calls on it carry

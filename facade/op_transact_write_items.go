@@ -300,9 +300,12 @@ func checkOnce(seen map[string]bool, t *tabledef.Table, key attr.Item) error {
 // isSeen reports whether seen has the item of a table, and then adds it. table is the id or the
 // name of the table.
 func isSeen(seen map[string]bool, table string, key attr.Item) bool {
-	id := table + string(attr.AppendItemJSON(nil, key))
-	was := seen[id]
-	seen[id] = true
+	var buf [256]byte // enough for most keys, and off the heap
+	id := attr.AppendItemJSON(append(buf[:0], table...), key)
+	was := seen[string(id)]
+	if !was {
+		seen[string(id)] = true
+	}
 	return was
 }
 

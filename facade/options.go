@@ -148,7 +148,7 @@ type Options struct {
 	// also causes it. Several goroutines may call Progress. Default: nil.
 	Progress func(Progress)
 
-	// Observe is called after the response to each HTTP request was written, in the
+	// Observe is called when the response to each HTTP request is ready to be written, in the
 	// goroutine of the request. Default: nil.
 	Observe func(*Call)
 

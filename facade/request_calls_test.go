@@ -48,36 +48,6 @@ func countedServer(tb testing.TB, items int) (*Server, *countingConn) {
 	return s, conn
 }
 
-// TestRequest_Calls limits the calls to the Bigtable of requests that rewrite items: over a
-// network each costs a round trip.
-func TestRequest_Calls(t *testing.T) {
-	t.Parallel()
-	s, conn := countedServer(t, 100)
-	want := map[string]int64{
-		"Get":             1,
-		"Put":             3, // read, write, the entry
-		"Put_Conditional": 3,
-		"Put_Plain":       1,
-		"Update_Spread":   3,
-		"Update_Hot":      3,
-		"Query":           1,
-		"Query_Index":     1,
-		"BatchWrite":      1 + 25*2,     // one read; for each item its write and its entry
-		"TransactWrite":   1 + 10*3 + 3, // one read; for each item its intent, its entry and its write; the record
-	}
-	for _, r := range costRequests {
-		most, ok := want[r.name]
-		if !ok {
-			continue // depends on the number of pages
-		}
-		must(t, s, r.operation, r.body(0))
-		// The same items with other payloads.
-		if got := conn.callsOf(t, s, r.operation, r.body(costItems)); got != most {
-			t.Errorf("%s: %d calls, want %d", r.name, got, most)
-		}
-	}
-}
-
 // TestRequest_CallsOfNewRows: a request makes one call for the states of all of its new rows.
 func TestRequest_CallsOfNewRows(t *testing.T) {
 	t.Parallel()

@@ -9,9 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
+
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/costs"
+	"github.com/tabletop-emu/tabletop/internal/test/cputime"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
@@ -21,8 +25,13 @@ import (
 // production.
 func newSharingServer(tb testing.TB) *Server {
 	tb.Helper()
+	return newServerOver(tb, peer.Start(tb, engine.Options{}, emu.Options{}).Conn())
+}
+
+func newServerOver(tb testing.TB, conn grpc.ClientConnInterface) *Server {
+	tb.Helper()
 	s, err := New(tb.Context(), Options{
-		Conn: peer.Start(tb, engine.Options{}, emu.Options{}).Conn(), Now: clock.New().Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
+		Conn: conn, Now: clock.New().Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
@@ -149,9 +158,30 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// TestRequest_Allocations limits requests to their current allocations plus a tenth:
-// allocations are most of a request's cost.
-func TestRequest_Allocations(t *testing.T) {
+// BenchmarkCompareMessages compares reads without messages with the same reads by messages, in one
+// process.
+func BenchmarkCompareMessages(b *testing.B) {
+	near := newSharingServer(b)
+	far := newServerOver(b, struct{ grpc.ClientConnInterface }{peer.Start(b, engine.Options{}, emu.Options{}).Conn()})
+	loadCostTables(b, near, costItems)
+	loadCostTables(b, far, costItems)
+	for _, r := range costRequests {
+		b.Run(r.name, func(b *testing.B) {
+			call := func(s *Server) func(int) {
+				return func(i int) {
+					if _, err := s.Call(b.Context(), r.operation, []byte(r.body(8*i))); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			cputime.Ratio(b, call(near), call(far))
+		})
+	}
+}
+
+// TestRequest_Costs compares the allocations of requests, which are most of their cost, and their
+// calls on the Bigtable with a baseline. Over a network each call costs a round trip.
+func TestRequest_Costs(t *testing.T) { //nolint:paralleltest // it counts allocations
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
 	}
@@ -160,41 +190,35 @@ func TestRequest_Allocations(t *testing.T) {
 	}
 	s := newSharingServer(t)
 	loadCostTables(t, s, costItems)
+	counted, conn := countedServer(t, 100)
+	var measured []costs.Cost
 	for k, r := range costRequests {
-		most, ok := mostAllocations[r.name]
-		if !ok {
-			t.Errorf("%s: mostAllocations has no row", r.name)
-			continue
-		}
 		// The store also allocates in the background: the minimum of several rounds is the
 		// request's own. Items are the same in each round and each request, with another
 		// payload, so that each write changes them.
 		const rounds, runs = 4, 10
-		got := math.Inf(1)
+		cost := costs.Cost{Name: r.name, Allocations: math.Inf(1), Calls: costs.Unmeasured}
 		for round := range rounds {
 			bodies := make([][]byte, runs+1)
 			for n := range bodies {
 				bodies[n] = []byte(r.body(n + costItems*(1+rounds*k+round)))
 			}
 			n := 0
-			got = min(got, testing.AllocsPerRun(runs, func() {
+			cost.Allocations = min(cost.Allocations, testing.AllocsPerRun(runs, func() {
 				if _, err := s.Call(t.Context(), r.operation, bodies[n]); err != nil {
 					t.Fatal(err)
 				}
 				n++
 			}))
 		}
-		t.Logf("%s: %.0f allocations", r.name, got)
-		if got > most {
-			t.Errorf("%s: %.0f allocations, want at most %.0f", r.name, got, most)
+		if r.operation != "Scan" { // whose calls depend on the number of pages
+			must(t, counted, r.operation, r.body(0))
+			// The same items with other payloads.
+			cost.Calls = conn.callsOf(t, counted, r.operation, r.body(costItems))
 		}
+		measured = append(measured, cost)
 	}
-}
-
-// mostAllocations are the limits of TestRequest_Allocations, by name of the request.
-var mostAllocations = map[string]float64{
-	"Get": 86, "Put": 210, "Put_Conditional": 227, "Put_Plain": 118, "Update_Spread": 244, "Update_Hot": 249,
-	"Query": 1175, "Query_Index": 824, "Scan_1MB": 10900, "BatchWrite": 3790, "TransactWrite": 2320,
+	costs.Check(t, "testdata/costs.tsv", measured)
 }
 
 // TestMemoryOfReads: the allocations for a page of a query or scan are the same in tables

@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/throttle"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/exchange"
 )
 
 // Server serves the DynamoDB API over a Bigtable. It is an http.Handler and safe for
@@ -67,37 +68,66 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 // preflight at OPTIONS. It checks requests in AWS's order: headers, method and content
 // type, size, JSON, target, signature, and then the members of the operation.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.opts.Observe != nil {
-		s.serveObserved(w, r)
-		return
-	}
-	a := s.serve(r, nil)
-	a.Write(w, r)
-	s.pages.GiveBack(a.Body)
+	exchange.ServeHTTP(s.Handler(), w, r)
 }
+
+// Handler returns what ServeHTTP calls, for other servers of this module than package net/http.
+func (s *Server) Handler() exchange.Handler { return (*served)(s) }
 
 // RoundTripper returns a transport that passes requests to s within this process, in the
 // goroutine of the caller. An AWS SDK whose http.Client uses it does not need a port. It
 // ignores the host in the URL of a request.
 func (s *Server) RoundTripper() http.RoundTripper { return wire.RoundTripper(s) }
 
-func (s *Server) serve(r *http.Request, observed *Call) wire.Response {
+// served is a Server as a handler of any HTTP server.
+type served Server
+
+// Serve implements exchange.Handler.
+func (h *served) Serve(ctx context.Context, r *exchange.Request, a *exchange.Answer) {
+	s := (*Server)(h)
 	id := wire.RequestID(s.opts.random(wire.RequestIDBytes))
-	r = observed.observing(r, id)
+	ctx, call := s.observing(ctx, r, id)
+	defer s.answerCrash(ctx, r, id, a)
+	response := s.respond(ctx, r, id, call)
+	packed := response.Fill(a, r)
+	call.done(&response, s.opts.Observe)
+	if packed {
+		s.pages.GiveBack(response.Body)
+	} else {
+		a.Memory = s.pages
+	}
+}
+
+// answerCrash answers a request whose handling panicked outside an operation, so that no request
+// ends the process. The rest of the connection's input may be part of it.
+func (s *Server) answerCrash(ctx context.Context, r *exchange.Request, id string, a *exchange.Answer) {
+	if p := recover(); p != nil {
+		s.logPanic(ctx, r.Header.Get("X-Amz-Target"), p)
+		e := awserr.InternalServerError()
+		response := wire.NewResponse(r, e.HTTPStatus, wire.EncodeError(e))
+		response.RequestID, response.Date = id, s.dates.At(s.opts.Now())
+		a.Reset()
+		response.Fill(a, r)
+		a.Close = true
+	}
+}
+
+// respond returns the response to r.
+func (s *Server) respond(ctx context.Context, r *exchange.Request, id string, observed *Call) wire.Response {
 	a, ok := wire.OutsideProtocol(r)
 	if !ok {
-		a = s.answer(r, id, observed)
+		a = s.answer(ctx, r, id, observed)
 	}
 	a.RequestID, a.Date = id, s.dates.At(s.opts.Now())
 	return a
 }
 
 // answer runs the operation that r requests, and returns the response, even for an error.
-func (s *Server) answer(r *http.Request, requestID string, observed *Call) wire.Response {
+func (s *Server) answer(ctx context.Context, r *exchange.Request, requestID string, observed *Call) wire.Response {
 	var watermark string
-	body, err := s.call(r, &watermark, observed)
+	body, err := s.call(ctx, r, &watermark, observed)
 	if err != nil {
-		e := s.answerableError(r.Context(), err, requestID)
+		e := s.answerableError(ctx, err, requestID)
 		answer := wire.NewResponse(r, e.HTTPStatus, wire.EncodeError(e))
 		answer.RetryAfter = e.RetryAfter
 		return answer
@@ -137,7 +167,7 @@ func (s *Server) readRequest(ctx context.Context, op *operation, host string, bo
 // call runs the operation that r requests, and returns the JSON of its response. If the response
 // has records of a stream, call sets watermark to the position up to which the stream was
 // delivered.
-func (s *Server) call(r *http.Request, watermark *string, observed *Call) ([]byte, error) {
+func (s *Server) call(ctx context.Context, r *exchange.Request, watermark *string, observed *Call) ([]byte, error) {
 	sent, body, err := wire.ReadBody(r)
 	if err != nil {
 		return nil, err
@@ -146,14 +176,14 @@ func (s *Server) call(r *http.Request, watermark *string, observed *Call) ([]byt
 	op, noOperation := operationOfTarget(r.Header.Get("X-Amz-Target"))
 	var req rawRequest
 	if len(body) > 0 {
-		if req, err = s.readRequest(r.Context(), op, wire.Host(r), body); err != nil {
+		if req, err = s.readRequest(ctx, op, r.Host, body); err != nil {
 			return nil, err
 		}
 	}
 	if noOperation != nil {
 		return nil, noOperation
 	}
-	target, err := s.forSender(r, sent)
+	target, err := s.forSender(ctx, r, sent)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +191,7 @@ func (s *Server) call(r *http.Request, watermark *string, observed *Call) ([]byt
 		return nil, wire.CheckJSON(body)
 	}
 	req.watermark = watermark
-	return target.run(r.Context(), op, req)
+	return target.run(ctx, op, req)
 }
 
 // Call runs one operation by name, such as "GetItem", without HTTP. request and the
@@ -201,34 +231,39 @@ func (s *Server) Mapping(ctx context.Context, table string) (*mapping.Mapping, e
 // sent. Like ServeHTTP, it checks the signature of r. If Options.Namespaced is set, the
 // operation uses the tables of the sender.
 func (s *Server) CallAs(r *http.Request, sent []byte, operation string, req []byte) (response []byte, err error) {
-	target, err := s.forSender(r, sent)
+	ctx, received := r.Context(), exchange.FromHTTP(r)
+	target, err := s.forSender(ctx, received, sent)
 	if err != nil {
-		return nil, s.answerableError(r.Context(), err, "")
+		return nil, s.answerableError(ctx, err, "")
 	}
-	return target.callAt(r.Context(), wire.Host(r), operation, req)
+	return target.callAt(ctx, received.Host, operation, req)
 }
 
 // forSender checks the signature of r, unless Options.NoAuth is set, and returns the server for
 // its sender. sent is the body of r.
-func (s *Server) forSender(r *http.Request, sent []byte) (*Server, error) {
+func (s *Server) forSender(ctx context.Context, r *exchange.Request, sent []byte) (*Server, error) {
 	if s.opts.NoAuth {
-		return s.forCaller(r.Context(), wire.CallerOf(r))
+		return s.forCaller(ctx, wire.CallerOf(r))
 	}
 	who, err := wire.Authenticate(r, sent, s.opts.AccessKeys, s.opts.Now(), s.opts.wall.Now())
 	if err != nil {
 		return nil, err
 	}
-	return s.forCaller(r.Context(), who)
+	return s.forCaller(ctx, who)
 }
 
 // answerPanic logs a panic and converts it to an error, so that no request ends the process.
 // Callers defer it.
 func (s *Server) answerPanic(ctx context.Context, op *operation, err *error) {
 	if p := recover(); p != nil {
-		s.opts.Logger.ErrorContext(ctx, "panic in a DynamoDB operation", slog.String("operation", op.name),
-			slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+		s.logPanic(ctx, op.name, p)
 		*err = awserr.InternalServerError()
 	}
+}
+
+func (s *Server) logPanic(ctx context.Context, operation string, p any) {
+	s.opts.Logger.ErrorContext(ctx, "panic in a DynamoDB operation", slog.String("operation", operation),
+		slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 }
 
 // run calls the operation. If a cached table definition proves to be outdated, it calls the

@@ -28,9 +28,14 @@ func signed(r *http.Request) {
 // spelled returns the values of a header with exactly this spelling.
 func spelled(w *httptest.ResponseRecorder, name string) []string { return w.Header()[name] }
 
+// TestServer_Framing sends requests to the handler, and over each transport.
 func TestServer_Framing(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, func(o *Options) { o.NoAuth = false })
+	addrs := map[string]string{}
+	for _, transport := range transports {
+		addrs[transport] = listening(t, transport, s.Handler())
+	}
 	header := func(name, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, value) }
 	}
@@ -81,6 +86,14 @@ func TestServer_Framing(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			for transport, addr := range addrs {
+				got := postOver(t, addr, "ListTables", c.body, c.change...)
+				if body, err := io.ReadAll(got.Body); err != nil || got.StatusCode != c.status || string(body) != c.want {
+					t.Errorf("%s: %s %s, %v; want %d %s", transport, got.Status, body, err, c.status, c.want)
+				} else if crc := got.Header.Get("x-amz-crc32"); crc != strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10) {
+					t.Errorf("%s: x-amz-crc32 is %s", transport, crc)
+				}
+			}
 			w := post(s, "ListTables", c.body, c.change...)
 			if w.Code != c.status {
 				t.Errorf("status %d, want %d", w.Code, c.status)

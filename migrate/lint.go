@@ -298,7 +298,9 @@ func lintPatterns(patterns []fixtures.Pattern) []lint.Pattern {
 			q.Body, _ = json.Marshal(d.Requests()[0].Request, json.Deterministic(true))
 		}
 		if n := p.Bigtable; n != nil {
-			q.FullScan, q.Read = n.FullScan, lintRead(n.Read)
+			if q.FullScan = n.FullScan; n.Read != nil {
+				q.Read = lintRead(n.Read)
+			}
 			if n.Write != nil {
 				for column := range n.Write.Increment {
 					q.Increments = append(q.Increments, column)

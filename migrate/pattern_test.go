@@ -73,6 +73,13 @@ expect: {}`, `item {"pk":{"S":"a"},"sk":{"S":"2"}} row "a#2" hex 612332: want {"
 expect: {count: 3}`, "want 3 items, got 2 items: native read: another number of items"},
 		{"an order that differs", "id: p\n" + queryA + `bigtable: {read: {prefix: "a#", reversed: true}}`, "native read: item 1 of 2 is"},
 		{"nothing, listed", "id: p\n" + queryA + "expect: {items: []}", "DynamoDB endpoint: 2 items, want 0"},
+		{"SQL", "id: p\n" + queryA + `bigtable: {sql: {query: "SELECT * FROM letters WHERE STARTS_WITH(_key, @p)", parameters: {p: "hex:6123"}}}`, ""},
+		{"SQL with a history", `{id: p, bigtable: {sql: {query: "SELECT * FROM letters(with_history => TRUE) WHERE _key IN UNNEST(@k)", parameters: {k: ["a#2", "b#1"]}}}, expect: {keys: [[a, "2"], [b, "1"]]}}`, ""},
+		{"SQL that omits an item", "id: p\n" + queryA + `bigtable: {read: {prefix: "a#"}, sql: {query: "SELECT * FROM letters WHERE a['n'] = @n", parameters: {n: "1"}}}`,
+			`item {"pk":{"S":"a"},"sk":{"S":"2"}} row "a#2" hex 612332: want {"n":{"N":"2"},"pk":{"S":"a"},"sk":{"S":"2"}}, got nothing: SQL: 1 item, want 2; item 2 is missing (access/1.yaml, mapping.yaml:5)`},
+		{"SQL without the row key", "id: p\n" + queryA + `bigtable: {sql: {query: "SELECT a, _t FROM letters"}}`, "got the result has no column _key with the row key of table letters: SQL: the request was refused"},
+		{"SQL with another column", "id: p\n" + queryA + `bigtable: {sql: {query: "SELECT _key, 1 AS one FROM letters"}}`, "got column one of the result is neither a family nor of type BYTES, so it is not a column of letters: SQL"},
+		{"SQL that Bigtable refuses", "id: p\n" + queryA + `bigtable: {sql: {query: "SELECT * FROM letters WHERE _key = @x"}}`, "want 2 items, got Query parameter 'x' not found"},
 		{"eventual", "id: p\n" + queryA + `expect: {count: 2, keys: [[a, "1"], [a, "2"]]}
 consistency: eventual(500ms)`, ""},
 	} {
@@ -123,6 +130,10 @@ func TestVerify_InvalidPatterns(t *testing.T) {
 		writeA + "bigtable: {write: {key: 'hex:6', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: []}":    `the key "hex:6" is not hex`,
 		writeA + "bigtable: {write: {prefix: 'hex:x', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: []}": `the key "hex:x" is not hex`,
 		writeA + "bigtable: {write: {key: 'hex:', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: []}":     "a native write needs a key",
+		"id: p\nbigtable: {max_ranges: 1}":                                                                      "its bigtable part has neither a read nor sql",
+		"id: p\nbigtable: {sql: {table: letters}}":                                                              `bigtable.sql: "query" is missing`,
+		"id: p\nbigtable: {sql: {query: SELECT 1, parameters: {k: 'hex:6'}}}":                                   `the key "hex:6" is not hex`,
+		"id: p\nbigtable: {sql: {query: SELECT 1, parameters: {k: {S: a}}}}":                                    "the parameter k is map[S:a]; expected a text, a number, true, false, or a list of texts",
 		"id: p\nbigtable: {read: {prefix: 'a', start: 'b'}}":                                                    "a range cannot combine a prefix with a start or an end",
 	} {
 		_, err := Verify(t.Context(), newBigtableServer(t), OfFixture(patternFixture(pattern)), VerifyOptions{})

@@ -61,6 +61,27 @@ func newRestarted(t *testing.T) (grpc.ClientConnInterface, VerifyOptions) {
 	}}
 }
 
+// The check after a restart counts the rows of a view, whose entries are compared as items.
+func TestVerify_RestartOfView(t *testing.T) {
+	t.Parallel()
+	conn, o := newRestarted(t)
+	o.Mappings = []*mapping.Mapping{mappingOf(t, viewMapping)}
+	r, err := Verify(t.Context(), conn, OfSource(orders(t, "Rome", "Oslo")), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+	for _, c := range r.Checks {
+		if c.Name == compare.RestartCheck && c.Table == "orders__by-city" {
+			if c.Detail != "2 rows" {
+				t.Errorf("the check has %q", c.Detail)
+			}
+			return
+		}
+	}
+	t.Errorf("the view is not checked: %+v", r.Checks)
+}
+
 func TestVerify_Restart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -229,6 +229,8 @@ func TestSubjects_PatternFaults(t *testing.T) {
 		{"items of the whole row", "s4-versions", "1-latest", "  items: {SK: v0_}", "", report.PatternDiffers, "native read: 2 items, want 1"},
 		{"another prefix", "s6-tenants", "3-tenant-leaves", `prefix: "altostrat#"`, `prefix: "altostrat#phone#"`, report.PatternDiffers, "native read after the native write: 3 items, want 2; item 1 is"},
 		{"a view not descending", "s9-view-index", "2-newest-first", ", reversed: true", "", report.PatternDiffers, "native read: item 1 of 3 is"},
+		{"SQL not in order", "s9-view-index", "4-by-total", "ORDER BY Total", "ORDER BY Placed", report.PatternDiffers, "SQL: item 1 of 3 is"},
+		{"SQL without the row key of the table", "s9-view-index", "4-by-total", "SELECT *", "SELECT Status, Total", report.PatternDiffers, "the column _source_key of the row key of view shop__ByTotal is missing"},
 		{"another view", "s9-view-index", "4-by-total", "table: shop__ByTotal", "table: shop__GSI1", report.PatternDiffers, "native read: item 1 of 3 is"},
 		{"golden items not there", "s7-friends", "2-friend", "keys: [[Jose, Gabriel]]", "items: golden", report.PatternDiffers, "expect/2-friend.items.golden is missing"},
 	} {

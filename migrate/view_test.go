@@ -121,8 +121,8 @@ func TestLoad_ViewsRefused(t *testing.T) {
 		damage source.Damage
 		writes bool
 	}{
-		"another query": {loaded(strings.Replace(viewMapping, "[total]", "KEYS_ONLY", 1)), "the view exists with a query that differs from the mapping's, and Bigtable cannot change it: delete the view, and this load creates it again", source.MappingRefused, true},
-		"a table":       {loaded(strings.Replace(viewMapping, "as: view", "as: table", 1)), "the instance has a table with the id of the view, as another mapping gives to an index with as: table", source.MappingRefused, true},
+		"another query": {loaded(strings.Replace(viewMapping, "[total]", "KEYS_ONLY", 1)), "index by-city, the continuous materialized view orders__by-city (as: view): the materialized view orders__by-city exists with another query, which cannot be changed: delete the view", source.MappingRefused, true},
+		"a table":       {loaded(strings.Replace(viewMapping, "as: view", "as: table", 1)), "a table has the id of the materialized view orders__by-city: delete the table", source.MappingRefused, true},
 		"no views":      {with(codes.Unimplemented, ""), "index by-city, the continuous materialized view orders__by-city (as: view): this Bigtable has no continuous materialized views: use as: table or as: none for the index", source.MappingRefused, false},
 		"no permission": {with(codes.PermissionDenied, ""), "they need bigtable.materializedViews.create, or create the view with the query that migrate plan prints", source.MappingRefused, true},
 		"query":         {with(codes.InvalidArgument, "CreateMaterializedView"), "Bigtable rejects the query\nSELECT\n  `a`['city'] AS `city`", source.MappingRefused, true},
@@ -140,6 +140,24 @@ func TestLoad_ViewsRefused(t *testing.T) {
 				t.Errorf("the instance has tables: %t", wrote)
 			}
 		})
+	}
+}
+
+// A load rejects a target with a view in place of the table of an index, before it writes anything.
+func TestLoad_ViewInPlace(t *testing.T) {
+	t.Parallel()
+	conn := newBigtableServer(t)
+	load := func(text string) error {
+		_, err := Load(t.Context(), conn, orders(t, "Rome", "Oslo"), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{mappingOf(t, text)}}})
+		return err
+	}
+	if err := load(viewMapping); err != nil {
+		t.Fatal(err)
+	}
+	const want = "index by-city, the table orders__by-city (as: table): a materialized view has the id of the table orders__by-city: delete the view"
+	err := load(strings.Replace(viewMapping, "as: view", "as: table", 1))
+	if err == nil || !strings.HasPrefix(err.Error(), want) || source.DamageOf(err) != source.MappingRefused {
+		t.Errorf("the load returns %v, %s; want %s", err, source.DamageOf(err), want)
 	}
 }
 

@@ -14,8 +14,8 @@ type (
 	FaultOption = btkit.FaultOption
 )
 
-// OnTable limits a fault to calls on the Bigtable table with the given id, or on the DynamoDB table
-// with the given name.
+// OnTable limits a fault to calls on the table or materialized view of Bigtable with the given id, or
+// on the DynamoDB table with the given name.
 func OnTable(id string) FaultOption { return btkit.OnTable(id) }
 
 // OnRow limits a fault of an RPC to calls that name the row with the given key; see [btkit.OnRow].

@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Base64;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -98,10 +99,30 @@ public final class StartTest {
 			has(said(path, "start"), concat("the program tabletop ", WHERE));
 			Files.createSymbolicLink(link, Path.of(System.getenv("TABLETOP_BINARY")).toAbsolutePath());
 			equal("tabletop on PATH", "started", said(path, "start").strip());
+			// A clone with copies of the classes, in which no program is built yet.
+			Path clone = folder.resolve("clone");
+			Files.createDirectories(clone.resolve("clients/java"));
+			Files.createFile(clone.resolve("clients/java/Tabletop.java"));
+			Path classes = Files.createDirectories(clone.resolve("target/classes"));
+			Path compiled = Path.of(StartTest.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+			try (var files = Files.newDirectoryStream(compiled, "{Tabletop,StartTest}*.class")) {
+				for (Path file : files) {
+					Files.copy(file, classes.resolve(file.getFileName()));
+				}
+			}
+			equal("tabletop on PATH before that of a clone", "started", said(classes.toString(), path, "start").strip());
+			Files.delete(link);
+			has(said(classes.toString(), path, "start"), concat("the program tabletop ", WHERE));
+			Path built = Files.createDirectories(clone.resolve("bin")).resolve("tabletop");
+			Files.createSymbolicLink(built, Path.of(System.getenv("TABLETOP_BINARY")).toAbsolutePath());
+			equal("tabletop of the clone", "started", said(classes.toString(), path, "start").strip());
 			has(said(Map.of("TABLETOP_NONE", "1"), "log"), "TABLETOP_NONE in the environment does not set a flag");
 		} finally {
-			Files.deleteIfExists(link);
-			Files.delete(folder);
+			try (var files = Files.walk(folder)) {
+				for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
+					Files.delete(file);
+				}
+			}
 		}
 	}
 
@@ -198,16 +219,20 @@ public final class StartTest {
 	}
 
 	/** Runs this class in a process of its own. */
-	private static Process process(Map<String, String> env, String what) throws IOException {
+	private static Process process(Map<String, String> env, String what) throws IOException { return process(System.getProperty("java.class.path"), env, what); }
+
+	private static Process process(String classes, Map<String, String> env, String what) throws IOException {
 		var java = new ProcessBuilder(ProcessHandle.current().info().command().orElseThrow(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-			"-cp", System.getProperty("java.class.path"), "StartTest", what).redirectError(ProcessBuilder.Redirect.INHERIT);
+			"-cp", classes, "StartTest", what).redirectError(ProcessBuilder.Redirect.INHERIT);
 		java.environment().putAll(env);
 		return java.start();
 	}
 
 	/** Starts a server in a process of its own, and returns its output. */
-	private static String said(Map<String, String> env, String what) throws Exception {
-		Process process = process(env, what);
+	private static String said(Map<String, String> env, String what) throws Exception { return said(System.getProperty("java.class.path"), env, what); }
+
+	private static String said(String classes, Map<String, String> env, String what) throws Exception {
+		Process process = process(classes, env, what);
 		process.getOutputStream().close();
 		String said = new String(process.getInputStream().readAllBytes());
 		equal("exit code", 0, process.waitFor());

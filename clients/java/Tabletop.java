@@ -1,12 +1,15 @@
+import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
 import java.math.BigDecimal;
 import java.net.URI;
+import java.net.URISyntaxException;
 import java.net.URLEncoder;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileSystemNotFoundException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -19,6 +22,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
@@ -427,8 +431,35 @@ public class Tabletop {
 			if (named != null && !named.isEmpty()) {
 				return named;
 			}
-			Path copy = installed();
-			return copy == null ? "tabletop" : copy.toString();
+			Path found = installed();
+			if (found == null) {
+				found = built();
+			}
+			return found == null ? "tabletop" : found.toString();
+		}
+
+		private static String file() { return System.getProperty("os.name").toLowerCase(Locale.ROOT).startsWith("windows") ? "tabletop.exe" : "tabletop"; }
+
+		/** Returns the program that make build wrote into the clone that contains the classes of this file, or null if PATH has one, or without it. */
+		private static Path built() throws IOException {
+			for (String folder : Objects.requireNonNullElse(System.getenv("PATH"), "").split(File.pathSeparator)) {
+				if (!folder.isEmpty() && new File(folder, file()).exists()) {
+					return null;
+				}
+			}
+			try {
+				var source = Tabletop.class.getProtectionDomain().getCodeSource();
+				Path classes = source == null ? null : Path.of(source.getLocation().toURI()).toAbsolutePath();
+				for (Path clone = classes; clone != null; clone = clone.getParent()) {
+					if (Files.exists(clone.resolve("clients/java/Tabletop.java"))) {
+						Path program = clone.resolve("bin").resolve(file());
+						return Files.exists(program) ? program : null;
+					}
+				}
+			} catch (URISyntaxException | IllegalArgumentException | FileSystemNotFoundException e) {
+				return null; // the classes are in no folder
+			}
+			return null;
 		}
 
 		/** Returns a copy of the program in the jar of this platform, or null without that jar. It lasts as long as this process. */
@@ -436,12 +467,11 @@ public class Tabletop {
 			String os = System.getProperty("os.name").toLowerCase(Locale.ROOT);
 			String system = os.startsWith("windows") ? "windows" : os.startsWith("mac") ? "darwin" : "linux";
 			String arch = System.getProperty("os.arch").equals("aarch64") ? "arm64" : "amd64";
-			String file = system.equals("windows") ? "tabletop.exe" : "tabletop";
-			try (InputStream in = Tabletop.class.getResourceAsStream("/tabletop-emu/" + system + "-" + arch + "/" + file)) {
+			try (InputStream in = Tabletop.class.getResourceAsStream("/tabletop-emu/" + system + "-" + arch + "/" + file())) {
 				if (in != null && installed == null) {
 					Path folder = Files.createTempDirectory("tabletop-");
 					folder.toFile().deleteOnExit(); // after the file in it
-					Path copy = folder.resolve(file);
+					Path copy = folder.resolve(file());
 					copy.toFile().deleteOnExit();
 					Files.copy(in, copy);
 					copy.toFile().setExecutable(true);
@@ -451,7 +481,7 @@ public class Tabletop {
 			return installed;
 		}
 
-		/** The program; by default that of TABLETOP_BINARY, of the jar of this platform, or tabletop on PATH. */
+		/** The program; by default that of TABLETOP_BINARY, of the jar of this platform, on PATH, or bin/tabletop of the clone with these classes. */
 		public Launcher binary(Path program) {
 			binary = program.toString();
 			return this;

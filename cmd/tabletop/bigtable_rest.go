@@ -37,7 +37,7 @@ func (w *webFlags) guardREST(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		switch {
 		case !hosts.Allowed(r, w.AllowHost):
-			rest.WriteError(rw, status.Error(codes.PermissionDenied, strangeHost(r)))
+			rest.WriteError(rw, status.Error(codes.PermissionDenied, strangeHost(r.Host)))
 		case r.Header.Get("Origin") != "":
 			rest.WriteError(rw, status.Error(codes.PermissionDenied, "Web pages may not use this endpoint."))
 		default:

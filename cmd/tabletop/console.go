@@ -64,7 +64,7 @@ func (s *serving) openConsole(ctx context.Context, observed *control.Requests, w
 	if !c.on() {
 		return nil
 	}
-	o := control.Options{Lab: s.lab, Endpoint: s.endpoint, Requests: observed, AllowHosts: s.command.Web.AllowHost, Version: version(), Token: s.token, Fixtures: with.fixtures, Document: docs.Page}
+	o := control.Options{Lab: s.lab, Endpoint: s.endpoint, Requests: observed, AllowHosts: s.command.Web.AllowHost, Version: version(), Token: s.token, Fixtures: with.fixtures, Documents: docs.Site{}}
 	if s.bigtableAddr != nil {
 		o.Bigtable = clientAddr(s.bigtableAddr)
 	}
@@ -120,15 +120,22 @@ func (s *serving) webServer(h http.Handler) *http.Server {
 		Handler:           handler,
 		ConnState:         handler.idle,
 		ConnContext:       withTrackedConn,
-		ReadHeaderTimeout: time.Minute,
+		ReadHeaderTimeout: headTime,
 		MaxHeaderBytes:    maxDynamoDBHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
 	}
 }
 
+// webServer is an http.Server, or another one with the same methods.
+type webServer interface {
+	Serve(lis net.Listener) error
+	Shutdown(ctx context.Context) error
+	Close() error
+}
+
 // serveWeb serves an endpoint that listen has opened under a flag. At the stop it first calls end,
 // which may be nil.
-func (s *serving) serveWeb(flag string, web *http.Server, lis net.Listener, tracked *trackedListener, end func() error) {
+func (s *serving) serveWeb(flag string, web webServer, lis net.Listener, tracked *trackedListener, end func() error) {
 	s.closers = append(s.closers, func() (err error) {
 		if end != nil {
 			err = end()

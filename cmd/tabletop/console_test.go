@@ -90,6 +90,34 @@ func TestConsole(t *testing.T) {
 	}
 }
 
+// TestConsole_DynamoDBFaults: faults hit the clients of the DynamoDB endpoint, and its requests are recorded.
+func TestConsole_DynamoDBFaults(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", "--auth", "none")
+	ctl(t, s, exitEqual, "fault", `{"endpoint":"dynamodb","method":"ListTables","effect":"fail","code":"Throttling","times":1}`)
+	ctl(t, s, exitEqual, "fault", `{"endpoint":"dynamodb","method":"DescribeLimits","effect":"fail","code":"Throttling"}`)
+	for _, want := range []string{"ThrottlingException", `{"TableNames":[]}`} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.env["AWS_ENDPOINT_URL_DYNAMODB"], strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+		r.Header.Set("X-Amz-Target", "DynamoDB_20120810.ListTables")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("%s %s, %v; want %s", resp.Status, body, err, want)
+		}
+	}
+	if out := ctl(t, s, exitEqual, "requests"); strings.Count(out, `"operation": "ListTables"`) != 2 {
+		t.Error(out)
+	}
+}
+
 // TestConsole_WeakToken: a guessable token causes a warning if it restricts access.
 func TestConsole_WeakToken(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
@@ -61,7 +62,7 @@ func (*helpFlag) BeforeReset(ctx *kong.Context, p *program) error { //nolint:unp
 // helpCommand prints the help of a command, or a document.
 type helpCommand struct {
 	All     bool     `help:"Also describe rarely used flags." group:"Flags:" env:"-"`
-	Command []string `arg:"" optional:"" help:"The command, such as migrate verify, or a document, such as mapping or docs/serve.md."`
+	Command []string `arg:"" optional:"" help:"The command, such as migrate verify, a document, such as mapping or docs/serve.md, or words to find in the documents."`
 }
 
 // Run prints the help or the document.
@@ -69,6 +70,11 @@ func (c *helpCommand) Run(ctx context.Context, p *program) error {
 	if len(c.Command) == 1 && !isCommand(c.Command[0]) {
 		if text, ok := docs.Text(c.Command[0]); ok {
 			_, _ = io.WriteString(p.stdout, text)
+			return nil
+		}
+	}
+	if len(c.Command) > 0 && !isCommand(c.Command[0]) {
+		if words := strings.Join(c.Command, " "); p.printFound(words, docs.Search(words)) {
 			return nil
 		}
 	}
@@ -83,12 +89,33 @@ func (c *helpCommand) Run(ctx context.Context, p *program) error {
 	return &exitError{code: p.command(ctx, args)}
 }
 
+// maxFound is the number of sections that help lists.
+const maxFound = 12
+
+// printFound prints the sections that contain words, and reports whether there are any.
+func (p *program) printFound(words string, found []docs.Section) bool {
+	if len(found) == 0 {
+		return false
+	}
+	_, _ = fmt.Fprintf(p.stdout, "No command or document is named %q. These sections contain it:\n\n", words)
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	for _, s := range found[:min(len(found), maxFound)] {
+		_, _ = fmt.Fprintf(w, "  tabletop help %s\t%s\n", topic(s.Document), s.Heading)
+	}
+	_ = w.Flush()
+	if more := len(found) - maxFound; more > 0 {
+		_, _ = fmt.Fprintf(p.stdout, "\n%d more sections contain it.\n", more)
+	}
+	return true
+}
+
 func (*helpCommand) examples() []example {
 	return []example{
 		{"", "tabletop help migrate verify"},
 		{"Describe all flags of serve", "tabletop help --all serve"},
 		{"Describe a verb of ctl", "tabletop help ctl rows"},
 		{"Print the list of documents, with their subjects", "tabletop help index"},
+		{"Find the documents about a subject", "tabletop help hot key"},
 	}
 }
 
@@ -97,11 +124,17 @@ func (*helpCommand) examples() []example {
 func topics() []string {
 	names := docs.Names()
 	for i, name := range names {
-		if isCommand(name) {
-			names[i] = "docs/" + name
-		}
+		names[i] = topic(name)
 	}
 	return names
+}
+
+// topic returns the name by which help prints a document.
+func topic(name string) string {
+	if isCommand(name) {
+		return "docs/" + name
+	}
+	return name
 }
 
 // versionCommand prints the version, as --version does.

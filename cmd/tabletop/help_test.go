@@ -179,3 +179,16 @@ func TestHelp_Documents(t *testing.T) {
 		t.Errorf("help serve prints %s", got)
 	}
 }
+
+// TestHelp_Search: help with words that name neither a command nor a document lists the sections that contain
+// all of them, those with a heading of these words first.
+func TestHelp_Search(t *testing.T) {
+	t.Parallel()
+	got := helpOf(t, defaultHelpWidth, "help", "hot-key-range")
+	if !strings.HasPrefix(got, "No command or document is named \"hot-key-range\". These sections contain it:\n\n  tabletop help docs/lint ") || !strings.Contains(got, "L26 hot-key-range\n") {
+		t.Errorf("help hot-key-range prints %s", got)
+	}
+	if got := helpOf(t, defaultHelpWidth, "help", "HOT-KEY-RANGE", "l26"); !strings.Contains(got, "L26 hot-key-range\n") {
+		t.Errorf("help HOT-KEY-RANGE l26 prints %s", got)
+	}
+}

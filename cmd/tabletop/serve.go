@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"math"
 	"net"
-	"net/http"
 	"os"
 	"reflect"
 	"sync"
@@ -27,15 +26,19 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/days"
+	"github.com/tabletop-emu/tabletop/internal/exchange"
+	"github.com/tabletop-emu/tabletop/internal/fastserver"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
 const (
 	// maxMessageBytes is the largest message that Bigtable accepts or sends.
 	maxMessageBytes = 256 << 20
-	// maxDynamoDBHeaderBytes is the largest request line with headers that DynamoDB accepts.
-	// Package net/http accepts up to 4 KB more.
+	// maxDynamoDBHeaderBytes is the largest request line with headers that DynamoDB accepts. The
+	// servers of the endpoints accept up to 4 KB more.
 	maxDynamoDBHeaderBytes = 16 << 10
+	// headTime is the time that a client has for a request line with headers.
+	headTime = time.Minute
 	// targetConcurrency is the number of concurrent calls of an operation on a --target.
 	targetConcurrency = 100
 	// stopNotice is the time after which a waiting stop prints a notice.
@@ -518,16 +521,16 @@ func (s *serving) dynamoDBOptions(mappings []*mapping.Mapping) (facade.Options, 
 
 // startDynamoDB starts the DynamoDB endpoint. It returns its handler, and a function that
 // deletes expired items.
-func (s *serving) startDynamoDB(ctx context.Context, o facade.Options) (http.Handler, func(context.Context) (int, error), error) {
+func (s *serving) startDynamoDB(ctx context.Context, o facade.Options) (exchange.Handler, func(context.Context) (int, error), error) {
 	if s.lab != nil {
-		return s.endpoint, s.endpoint.ReapExpired, s.endpoint.Open()
+		return s.endpoint.Handler(), s.endpoint.ReapExpired, s.endpoint.Open()
 	}
 	f, err := facade.New(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
 	s.closers = append(s.closers, f.Close)
-	return f, f.ReapExpired, nil
+	return f.Handler(), f.ReapExpired, nil
 }
 
 func (s *serving) openDynamoDB(ctx context.Context, o facade.Options) error {
@@ -554,7 +557,11 @@ func (s *serving) openDynamoDB(ctx context.Context, o facade.Options) error {
 		return err
 	}
 	s.dynamoDBAddr = lis.Addr()
-	s.serveWeb("--dynamodb", s.webServer(c.Web.guard(handler)), lis, tracked, nil)
+	s.serveWeb("--dynamodb", fastserver.New(fastserver.Options{
+		Handler: guarded{&c.Web, handler}, Logger: s.logger, HeadTime: headTime, MaxHeadBytes: maxDynamoDBHeaderBytes + 4<<10,
+		Arrived: func(c net.Conn) { trackedConnOf(c).asked.Store(true) },
+		Idle:    func(c net.Conn) { trackedConnOf(c).asked.Store(false) },
+	}), lis, tracked, nil)
 	return nil
 }
 

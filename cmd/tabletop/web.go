@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
+	"github.com/tabletop-emu/tabletop/internal/exchange"
 	"github.com/tabletop-emu/tabletop/internal/hosts"
 )
 
@@ -52,31 +54,34 @@ func (w *webFlags) allows(origin string) bool {
 }
 
 // strangeHost returns the message for a request whose host name hosts.Allowed rejects.
-func strangeHost(r *http.Request) string {
-	return fmt.Sprintf("The host name %q does not belong to this server: use localhost, or start the server with --allow-host.", r.Host)
+func strangeHost(host string) string {
+	return fmt.Sprintf("The host name %q does not belong to this server: use localhost, or start the server with --allow-host.", host)
 }
 
-// guard rejects requests from pages of other web sites to the DynamoDB endpoint.
-func (w *webFlags) guard(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		origin := r.Header.Get("Origin")
-		switch {
-		case !hosts.Allowed(r, w.AllowHost):
-			refuse(rw, http.StatusForbidden, awserr.CodeAccessDenied, strangeHost(r))
-		case origin != "" && !w.allows(origin):
-			refuse(rw, http.StatusForbidden, awserr.CodeAccessDenied, fmt.Sprintf("Pages of the origin %q may not use this server: start it with --cors to allow them.", origin))
-		case w.Like == likeDynamoDBLocal && r.Method == http.MethodGet:
-			rw.Header().Set("Connection", "close") // a tool that waits for the status does not read the body, and would wait for the end of the connection
-			refuse(rw, http.StatusBadRequest, "MissingAuthenticationToken", "Request must contain either a valid (registered) AWS access key ID or X.509 certificate.")
-		default:
-			next.ServeHTTP(rw, r)
-		}
-	})
+// guarded rejects requests from pages of other web sites to the DynamoDB endpoint.
+type guarded struct {
+	flags *webFlags
+	next  exchange.Handler
+}
+
+// Serve implements exchange.Handler.
+func (g guarded) Serve(ctx context.Context, r *exchange.Request, a *exchange.Answer) {
+	origin := r.Header.Get("Origin")
+	switch {
+	case !hosts.AllowedAt(r.Local, r.Host, g.flags.AllowHost):
+		refuse(a, http.StatusForbidden, awserr.CodeAccessDenied, strangeHost(r.Host))
+	case origin != "" && !g.flags.allows(origin):
+		refuse(a, http.StatusForbidden, awserr.CodeAccessDenied, fmt.Sprintf("Pages of the origin %q may not use this server: start it with --cors to allow them.", origin))
+	case g.flags.Like == likeDynamoDBLocal && r.Method == http.MethodGet:
+		a.Close = true // a tool that waits for the status does not read the body, and would wait for the end of the connection
+		refuse(a, http.StatusBadRequest, "MissingAuthenticationToken", "Request must contain either a valid (registered) AWS access key ID or X.509 certificate.")
+	default:
+		g.next.Serve(ctx, r, a)
+	}
 }
 
 // refuse answers with a DynamoDB error, without CORS headers.
-func refuse(w http.ResponseWriter, status int, code, message string) {
-	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-	w.WriteHeader(status)
-	_, _ = w.Write(facade.ErrorBody(&awserr.Error{HTTPStatus: status, Code: code, Message: message})) // the client may have gone
+func refuse(a *exchange.Answer, status int, code, message string) {
+	a.Status, a.Body = status, facade.ErrorBody(&awserr.Error{HTTPStatus: status, Code: code, Message: message})
+	a.Set("Content-Type", "application/x-amz-json-1.0")
 }

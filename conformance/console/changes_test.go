@@ -16,10 +16,10 @@ func TestChanges(t *testing.T) {
 	srv.createTable(t, "rows", "f")
 	p := open(t, ctx, srv)
 	p.visit("/lab")
-	p.pushButton("Take")
+	p.pushButton("Take snapshot")
 	p.until("document.body.innerText.includes('Restore')")
 	p.pushButton("Changes")
-	p.until("document.body.innerText.includes('nothing has changed')")
+	p.until("document.body.innerText.includes('nothing changed')")
 
 	srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"},"same":{"S":"s"},"total":{"N":"2"}}}`)
 	srv.set(t, "rows", texts[0], btclient.Cell{Family: "f", Qualifier: []byte(texts[1]), Timestamp: 1000, Value: []byte(texts[2])})

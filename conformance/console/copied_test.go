@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -20,10 +21,13 @@ const copying = `navigator.clipboard.writeText = async (text) => { globalThis.co
 func (p *tab) copied(label string) string {
 	p.t.Helper()
 	ask[bool](p, "globalThis.copied = null, true")
-	ask[bool](p, fmt.Sprintf(`[...document.querySelectorAll('button')].filter((b) => b.textContent === %q).at(-1).click(), true`, label))
+	ask[bool](p, fmt.Sprintf(`[...document.querySelectorAll('button')].filter((b) => b.textContent === %q && !b.closest('.risk')).at(-1).click(), true`, label))
 	p.until("globalThis.copied !== null")
 	return ask[string](p, "globalThis.copied")
 }
+
+// declared is a declaration of the error alone, which the function of a piece has as a parameter.
+var declared = regexp.MustCompile(`(?m)^err := client`)
 
 // builds fails the test unless pieces of code compile in a test that has the clients of both
 // endpoints.
@@ -57,7 +61,7 @@ var (
 )
 `)
 	for _, piece := range pieces {
-		fmt.Fprintf(&text, "\nfunc _(ctx context.Context, env *testkit.Env, client *bigtable.Client, err error) {\n%s\n}\n", strings.Replace(piece, "err := client", "err = client", 1))
+		fmt.Fprintf(&text, "\nfunc _(ctx context.Context, env *testkit.Env, client *bigtable.Client, err error) {\n%s\n}\n", declared.ReplaceAllString(piece, "err = client"))
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "copied.go")
@@ -133,7 +137,7 @@ func TestCopied_Faults(t *testing.T) {
 			t.Errorf("before it is armed %s is\n%s, want\n%s", c.fault, got, c.want)
 		}
 		faults := ask[int](p, "document.querySelectorAll('[data-fault]').length")
-		p.pushButton("Arm")
+		p.pushButton("Arm fault")
 		p.until(fmt.Sprintf("document.querySelectorAll('[data-fault]').length === %d", faults+1))
 		pieces = append(pieces, c.want)
 	}
@@ -142,8 +146,8 @@ func TestCopied_Faults(t *testing.T) {
 		t.Errorf("armed they are\n%s, want\n%s", got, want)
 	}
 	pieces = append(pieces, strings.Join(pieces, "\n"))
-	for i := range ask[int](p, "document.querySelector('[aria-label=Presets]').options.length") {
-		ask[bool](p, fmt.Sprintf(`((s) => { s.selectedIndex = %d; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('[aria-label=Presets]'))`, i))
+	for i := range ask[int](p, "document.querySelector('[aria-label=Preset]').options.length") {
+		ask[bool](p, fmt.Sprintf(`((s) => { s.selectedIndex = %d; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('[aria-label=Preset]'))`, i))
 		pieces = append(pieces, p.copied("Copy as testkit code"))
 	}
 	pieces = append(pieces, ask[[]string](p, `(async () => {
@@ -167,16 +171,16 @@ func TestCopied_Faults(t *testing.T) {
 		}
 	}
 	p.fill("textarea", `{"endpoint":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","row":{"text":"a"}}`)
-	set("endpoint", "dynamodb")
-	set("method", "TransactWriteItems")
-	set("error", "TransactionCanceled")
-	set("reasons", "None, ConditionalCheckFailed")
-	set("times", "2")
+	set("Endpoint", "dynamodb")
+	set("Method", "TransactWriteItems")
+	set("Error", "TransactionCanceled")
+	set("Reasons", "None, ConditionalCheckFailed")
+	set("Times", "2")
 	if got, want := p.copied("Copy as testkit code"), `env.FailDynamoDB("TransactWriteItems", testkit.TransactionCanceled, testkit.Times(2), testkit.WithReasons("None", "ConditionalCheckFailed"))`; got != want {
 		t.Errorf("the form makes\n%s, want\n%s", got, want)
 	}
-	set("effect", "delay")
-	set("delay", "90s")
+	set("Effect", "delay")
+	set("Delay", "90s")
 	if got, want := p.copied("Copy as testkit code"), `env.DynamoDBLatency("TransactWriteItems", 1*time.Minute + 30*time.Second, testkit.Times(2))`; got != want {
 		t.Errorf("the form makes\n%s, want\n%s", got, want)
 	}
@@ -184,7 +188,7 @@ func TestCopied_Faults(t *testing.T) {
 	// Conditions that testkit cannot express are not omitted.
 	p.fill("textarea", `{"endpoint":"dynamodb","method":"PutItem","effect":"fail","code":"Throttling","item":{"id":{"L":[]}}}`)
 	ask[bool](p, "globalThis.copied = null, true")
-	ask[bool](p, `[...document.querySelectorAll('button')].filter((b) => b.textContent === 'Copy as testkit code').at(-1).click(), true`)
+	ask[bool](p, `[...document.querySelectorAll('button')].filter((b) => b.textContent === 'Copy as testkit code' && !b.closest('.risk')).at(-1).click(), true`)
 	p.until("document.querySelector('.toast')?.textContent.includes('testkit.OnItem accepts')")
 	if got := ask[bool](p, "globalThis.copied === null"); !got {
 		t.Error("half of a fault is copied")
@@ -223,7 +227,7 @@ func TestCopied_Query(t *testing.T) {
 			`, bigtable.RowFilter(bigtable.ChainFilters(bigtable.PassAllFilter(), bigtable.BlockAllFilter(), bigtable.RowKeyFilter("a"), bigtable.RowSampleFilter(0.5), bigtable.ColumnFilter("q"), bigtable.ValueFilter("v"), bigtable.CellsPerRowOffsetFilter(1), bigtable.CellsPerRowLimitFilter(2), bigtable.StripValueFilter(), bigtable.LabelFilter("l")))`,
 		},
 	} {
-		for label, value := range map[string]string{"prefix": c.prefix, "from": c.start, "before": c.end, "keys that match": c.match, "A filter, as JSON": c.filter} {
+		for label, value := range map[string]string{"Prefix": c.prefix, "From": c.start, "Before": c.end, "Matching": c.match, "A filter, as JSON": c.filter} {
 			p.fill("[aria-label='"+label+"']", value)
 		}
 		want := fmt.Sprintf(read, c.rows, c.options)
@@ -300,4 +304,52 @@ func TestCopied_Request(t *testing.T) {
 		t.Errorf("a batch is %q", batch)
 	}
 	p.sound("the code of requests")
+}
+
+// TestCopied_Calls: the calls of a request can be copied as Go code, which compiles, and a call that the client lacks
+// is refused.
+func TestCopied_Calls(t *testing.T) {
+	ctx := browser(t)
+	srv := startThings(t)
+	srv.send(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"}}}`)
+	srv.send(t, "GetItem", `{"TableName":"things","Key":{"id":{"S":"a"}}}`)
+	p := open(t, ctx, srv)
+	p.visit("/requests?f=op:GetItem")
+	ask[bool](p, copying)
+	p.until("!!document.querySelector('[data-request]')")
+	p.click("[data-request]")
+	p.until("!!document.querySelector('.call')")
+	read := p.copied("Copy call as Go")
+	m, err := srv.ddb.Mapping(t.Context(), "things")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(read, `err := client.Open("`+m.TargetTable()+`").ReadRows(ctx, bigtable.SingleRow("a"), func(r bigtable.Row) bool {`) {
+		t.Errorf("a read is\n%s", read)
+	}
+	pieces := []string{read}
+	for _, c := range []struct{ operation, request, want string }{
+		{"ReadRows", `{"rows":{"rowKeys":["YQ==","Yg=="]},"rowsLimit":"3","reversed":true}`, `bigtable.RowList{"a", "b"}, func(r bigtable.Row) bool {` + "\n\treturn true\n" + `}, bigtable.LimitRows(3), bigtable.ReverseScan())`},
+		{"ReadRows", `{"rows":{"rowKeys":["YQ=="],"rowRanges":[{"startKeyOpen":"Yg==","endKeyClosed":"Yw=="}]},"filter":{"passAllFilter":true}}`, `bigtable.RowRangeList{bigtable.NewRange("a", "a\x00"), bigtable.NewRange("b\x00", "c\x00")}`},
+		{"MutateRow", `{"rowKey":"YQ==","mutations":[{"setCell":{"familyName":"f","columnQualifier":"cQ==","timestampMicros":"-1","value":"/w=="}},{"deleteFromColumn":{"familyName":"f","columnQualifier":"cQ==","timeRange":{"startTimestampMicros":"1000"}}},{"deleteFromColumn":{"familyName":"f"}},{"deleteFromFamily":{"familyName":"f"}},{"deleteFromRow":{}},{"addToCell":{"familyName":"f","columnQualifier":{"rawValue":"cQ=="},"timestamp":{"rawTimestampMicros":"1000"},"input":{"intValue":"2"}}},{"mergeToCell":{"familyName":"f","columnQualifier":{"rawValue":"cQ=="},"timestamp":{"rawTimestampMicros":"1000"},"input":{"rawValue":"cQ=="}}}]}`, `mut.Set("f", "q", bigtable.ServerTime, []byte("\xff"))`},
+		{"MutateRows", `{"entries":[{"rowKey":"YQ==","mutations":[{"deleteFromRow":{}}]},{"rowKey":"Yg==","mutations":[{"deleteFromRow":{}}]}]}`, `ApplyBulk(ctx, []string{"a", "b"}, []*bigtable.Mutation{mut0, mut1})`},
+		{"CheckAndMutateRow", `{"rowKey":"YQ==","predicateFilter":{"cellsPerColumnLimitFilter":1},"falseMutations":[{"deleteFromRow":{}}]}`, `mut := bigtable.NewCondMutation(bigtable.LatestNFilter(1), nil, otherwise)`},
+		{"ReadModifyWriteRow", `{"rowKey":"YQ==","rules":[{"familyName":"f","columnQualifier":"cQ==","incrementAmount":"2"},{"familyName":"f","columnQualifier":"cQ==","appendValue":"cQ=="}]}`, `rmw.Increment("f", "q", 2)`},
+	} {
+		got := ask[string](p, fmt.Sprintf("import('/static/gocode.js').then((m) => m.callCode(%q, {tableName: 'projects/p/instances/i/tables/t', ...%s}))", c.operation, c.request))
+		if !strings.Contains(got, c.want) || !strings.Contains(got, `client.Open("t")`) {
+			t.Errorf("%s is\n%s, want in it\n%s", c.operation, got, c.want)
+		}
+		for _, unused := range []string{"errs, err := ", "row, err := "} {
+			if strings.Contains(got, unused) {
+				got += "\n_ = " + unused[:strings.Index(unused, ",")]
+			}
+		}
+		pieces = append(pieces, got)
+	}
+	builds(t, pieces...)
+	if got := ask[string](p, "import('/static/gocode.js').then((m) => m.callCode('SampleRowKeys', {tableName: 't'})).catch((err) => err.message)"); got != "SampleRowKeys of this request has no Go code here." {
+		t.Errorf("another call: %s", got)
+	}
+	p.sound("the code of calls")
 }

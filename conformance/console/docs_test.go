@@ -89,3 +89,51 @@ func TestDocs_Structure(t *testing.T) {
 		p.sound(name)
 	}
 }
+
+// TestDocs_Search: a slash goes to the field, typed words find sections of all documents, a result leads to its
+// section, and Escape shows the document again. Ctrl-K leads from each page to the search.
+func TestDocs_Search(t *testing.T) {
+	ctx := browser(t)
+	p := open(t, ctx, start(t))
+	press := func(key string, ctrl bool) {
+		ask[bool](p, fmt.Sprintf("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: %q, ctrlKey: %v, bubbles: true, cancelable: true})), true", key, ctrl))
+	}
+	// arrive waits until the browser has loaded another page with an element.
+	arrive := func(path, element string) {
+		t.Helper()
+		p.do(chromedp.WaitReady(element))
+		p.ready(path)
+	}
+	const heading = "document.querySelector('article h1').textContent"
+	p.visit("/docs/serve")
+	press("/", false)
+	p.fill(":focus", "HOT-key-range")
+	p.until(heading + " === 'Search' && document.querySelector('article h2 a')?.getAttribute('href') === '/docs/lint#l26-hot-key-range'")
+	if got := ask[[]string](p, "[...document.querySelectorAll('article h2 mark')].map((e) => e.textContent)"); len(got) == 0 || got[0] != "hot-key-range" {
+		t.Errorf("the marked words are %q", got)
+	}
+	for _, wrong := range ask[[]string](p, structure) {
+		t.Error("results: " + wrong)
+	}
+	p.sound("results")
+	p.shoot("docs-search")
+	press("Escape", false)
+	p.until(heading + " === 'tabletop serve'")
+	p.fill("nav input", "a(b[c* <b>")
+	p.until("document.querySelector('article').textContent.includes('0 sections')")
+	p.fill("nav input", "hot-key-range")
+	p.until("!!document.querySelector('article h2 a')")
+	press("ArrowDown", false)
+	if got := ask[string](p, "document.activeElement.textContent"); got != "L26 hot-key-range" {
+		t.Errorf("the arrow goes to %q", got)
+	}
+	p.click("article h2 a")
+	arrive("/docs/lint", "#l26-hot-key-range")
+	p.visit("/lab")
+	press("k", true)
+	arrive("/docs/search", "main.doc")
+	p.until("document.activeElement === document.querySelector('nav input')")
+	p.fill(":focus", "snapshots")
+	p.until("location.search === '?q=snapshots' && document.querySelectorAll('article h2').length > 3")
+	p.sound("the search")
+}

@@ -25,7 +25,7 @@ func TestRequests_Live(t *testing.T) {
 	srv := startThings(t)
 	p := open(t, ctx, srv)
 	p.visit("/requests?f=" + url.QueryEscape("endpoint:ddb"))
-	p.until("document.body.innerText.includes('● live')")
+	p.until("document.body.innerText.includes('● Live')")
 	endpoint := httptest.NewServer(srv.ddb)
 	defer endpoint.Close()
 	for i := range 3 {
@@ -57,9 +57,15 @@ func TestRequests_Live(t *testing.T) {
 	}
 	p.click("[data-request] .toggle")
 	p.until("document.querySelectorAll('[data-request]').length > 6")
+	// Each call has a bar within the time of its request, in the list and in the details.
+	for _, at := range []string{"[data-request] .track i", ".call .track i"} {
+		if wrong := ask[[]string](p, "((all) => all.length ? all.filter((i) => !(parseFloat(i.style.left) >= 0 && parseFloat(i.style.left) + parseFloat(i.style.width) < 100.1)).map((i) => i.outerHTML) : ['none'])([...document.querySelectorAll('"+at+"')])"); len(wrong) > 0 {
+			t.Errorf("the bars %s are %q", at, wrong)
+		}
+	}
 	// Intercept the file before it is written.
 	ask[bool](p, `URL.createObjectURL = (blob) => { blob.text().then((text) => { globalThis.saved = text; }); return '#'; }, true`)
-	p.pushButton("Save as access pattern")
+	p.pushButton("Save access pattern")
 	p.until("!!globalThis.saved")
 	if got := ask[string](p, "globalThis.saved"); !strings.Contains(got, "op: Query") || !strings.Contains(got, "expect:\n  count: 1\n") {
 		t.Errorf("the access pattern is %s", got)
@@ -77,7 +83,7 @@ func TestRequests_Paused(t *testing.T) {
 	srv.createTable(t, "rows", "f")
 	p := open(t, ctx, srv)
 	p.visit("/requests")
-	p.until("document.body.innerText.includes('● live')")
+	p.until("document.body.innerText.includes('● Live')")
 	p.pushButton("Pause")
 	for i := range come {
 		srv.set(t, "rows", fmt.Sprint(i), btclient.Cell{Family: "f", Timestamp: 1000, Value: []byte("v")})
@@ -142,12 +148,12 @@ func TestItem_Form(t *testing.T) {
 		t.Helper()
 		ask[bool](p, fmt.Sprintf(`((e) => { e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); return true; })([...document.querySelectorAll("dialog [aria-label='%s of an attribute']")].at(-1))`, value, label))
 	}
-	if got := ask[string](p, "document.querySelector('[data-diff]').textContent"); got != "Enter a value of id, which is part of the key." {
+	if got := ask[string](p, "document.querySelector('[data-diff]').textContent"); got != "Enter a value for id, which is part of the key." {
 		t.Errorf("a new item says %q", got)
 	}
 	last("Value", `a\u{202e}`)
 	for _, a := range [][3]string{{"n", "N", "1"}, {"ok", "BOOL", "false"}, {"no", "NULL", "null"}, {"tags", "SS", `["x","y"]`}, {"list", "L", `[{"N":"1"}]`}} {
-		p.pushButton("Add an attribute")
+		p.pushButton("Add attribute")
 		last("Name", a[0])
 		last("Type", a[1])
 		last("Value", a[2])
@@ -157,7 +163,7 @@ func TestItem_Form(t *testing.T) {
 	if got := ask[string](p, "document.querySelector('[data-diff]').textContent"); !ask[bool](p, disabled) || !strings.HasPrefix(got, "list: ") {
 		t.Errorf("a list that is not JSON can be put: %s", got)
 	}
-	p.pushButton("Add an attribute")
+	p.pushButton("Add attribute")
 	last("Name", "n")
 	last("Value", "twice")
 	ask[bool](p, `((e) => { e.value = '[{"N":"1"}]'; e.dispatchEvent(new Event('input', {bubbles: true})); return true; })([...document.querySelectorAll("dialog [aria-label='Value of an attribute']")].at(-2))`)
@@ -179,7 +185,7 @@ func TestItem_Form(t *testing.T) {
 	if got := ask[string](p, lines); got != `id|S|a\u{202e} list|L|[{"N":"1"}] n|N|2 no|NULL|null ok|BOOL|false tags|SS|["x","y"]` {
 		t.Errorf("the form shows %s", got)
 	}
-	p.pushButton("Put")
+	p.pushButton("Save")
 	p.until("!document.querySelector('dialog') && document.querySelectorAll('tbody tr').length === 1")
 	answer, err := srv.ddb.Call(t.Context(), "GetItem", []byte(`{"TableName":"things","Key":{"id":{"S":"a\u202e"}}}`))
 	if err != nil || !strings.Contains(string(answer), `"n":{"N":"2"}`) || !strings.Contains(string(answer), `"ok":{"BOOL":false}`) {
@@ -202,7 +208,7 @@ func TestItem_Form(t *testing.T) {
 		}
 	}
 	p.pushButton("Form")
-	if got := ask[string](p, "document.querySelector('dialog .note').textContent"); !strings.Contains(got, "Correct it there first") {
+	if got := ask[string](p, "document.querySelector('dialog .note').textContent"); !strings.Contains(got, "Correct the JSON first") {
 		t.Errorf("the form says %q", got)
 	}
 }
@@ -219,20 +225,20 @@ func TestLab(t *testing.T) {
 	p := open(t, ctx, srv)
 	p.visit("/lab")
 	p.fill("textarea", `{"endpoint":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":1,"behindDynamoDB":true}`) // this process has no other clients
-	p.pushButton("Arm")
+	p.pushButton("Arm fault")
 	p.until("!!document.querySelector('[data-fault]')")
 	if err := set("a"); err == nil {
 		t.Error("the fault does not strike")
 	}
-	p.pushButton("Count again")
+	p.pushButton("Refresh hits")
 	p.until("document.querySelector('[data-fault] .num').textContent === '1'")
-	p.pushButton("Take")
+	p.pushButton("Take snapshot")
 	p.until("document.body.innerText.includes('Restore')")
 	if err := set("b"); err != nil {
 		t.Fatal(err)
 	}
 	p.pushButton("Restore")
-	p.until("document.body.innerText.includes('The state is that of')")
+	p.until("document.body.innerText.includes('Restored “')")
 	if dump, err := srv.lab.Dump(t.Context(), "rows"); err != nil || dump != "" {
 		t.Errorf("after restore there is %q, %v", dump, err)
 	}
@@ -335,7 +341,7 @@ func TestKeys(t *testing.T) {
 		}
 	}
 
-	lines = see("hot", "30.0 % of the load is at one row: user-050", "L26 hot-key-range")
+	lines = see("hot", "One row takes 30.0% of the operations: user-050", "L26 hot-key-range")
 	if got := ask[string](p, "document.querySelector('.of-key .marked')?.textContent + ' ' + document.querySelector('[aria-label=\"Pages of the table\"] [aria-current=page]')?.textContent"); got != "user-050 Keys" {
 		t.Errorf("hot: the label of its row and the tab are %s", got)
 	}
@@ -393,7 +399,7 @@ func TestKeys_Few(t *testing.T) {
 	p.sound("even")
 	p.shoot("keys-even")
 	p.visit("/keys/tabletop/uneven")
-	if got := ask[[]string](p, "[...document.querySelectorAll('.note.warn')].map((n) => n.textContent)"); len(got) != 1 || !strings.HasPrefix(got[0], "77.2 % of the load is at one row: row-3.") {
+	if got := ask[[]string](p, "[...document.querySelectorAll('.note.warn')].map((n) => n.textContent)"); len(got) != 1 || !strings.HasPrefix(got[0], "One row takes 77.2% of the operations: row-3.") {
 		t.Errorf("one row of four has most of the load: %q", got)
 	}
 	p.sound("uneven")
@@ -411,7 +417,7 @@ func TestKeys_LargeRow(t *testing.T) {
 	srv.set(t, "events", "day-13", btclient.Cell{Family: "f", Timestamp: 1000, Value: []byte("v")})
 	p := open(t, ctx, srv)
 	p.visit("/keys/tabletop/events")
-	const said = "A row holds 104.0 MiB, and should be below 100 MB: day-12. See rule L41 row-too-large"
+	const said = "A row has 104.0 MiB; the guides advise less than 100 MB: day-12. Lint: L41 row-too-large"
 	if got := ask[string](p, "document.querySelector('main').innerText"); !strings.Contains(got, said) {
 		t.Errorf("the page does not say %q: %s", said, got)
 	}
@@ -437,12 +443,12 @@ func TestQuery(t *testing.T) {
 	}
 	// Intercept files and the clipboard.
 	ask[bool](p, `URL.createObjectURL = (blob) => { blob.text().then((text) => { globalThis.saved = text; }); return '#'; }, navigator.clipboard.writeText = async (text) => { globalThis.copied = text; }, true`)
-	p.pushButton("Save as access pattern")
-	p.until("document.querySelector('.toast')?.innerText.includes('run it first')")
+	p.pushButton("Save access pattern")
+	p.until("document.querySelector('.toast')?.innerText.includes('Run this request first')")
 	p.pushButton("Run")
 	p.until("document.body.innerText.includes('As Bigtable: 1 call\\n') && /\\b1 item\\n/.test(document.body.innerText)")
 	p.shoot("query")
-	p.pushButton("Save as access pattern")
+	p.pushButton("Save access pattern")
 	p.until("globalThis.saved?.includes('op: Query') && globalThis.saved.includes('thing-1')")
 	p.pushButton("PartiQL")
 	p.pushButton("Run")
@@ -450,7 +456,7 @@ func TestQuery(t *testing.T) {
 	p.pushButton("ReadRows")
 	p.pushButton("Run")
 	p.until("/\\b1 row\\n/.test(document.body.innerText)")
-	p.fill("[aria-label='keys that match']", "thing.*")
+	p.fill("[aria-label='Matching']", "thing.*")
 	p.fill("textarea[aria-label='A filter, as JSON']", `{"chain": {"filters": [{"familyNameRegexFilter": "d"}, {"cells_per_column_limit_filter": 1}]}}`)
 	p.pushButton("Copy as Go")
 	p.until("!!globalThis.copied")
@@ -471,7 +477,7 @@ func TestMigration(t *testing.T) {
 		p.until(fmt.Sprintf("document.querySelector('[data-report]')?.dataset.report === '%s s5-order-entry'", strings.ToLower(verb)))
 		// Lint does not lay out items: it has no rows to count, and no differences.
 		says := ask[string](p, "document.querySelector('main').innerText")
-		for _, laidOut := range []string{"differences\t", "rows\t", " items in "} {
+		for _, laidOut := range []string{"Differences\t", "Rows\t", " items in "} {
 			if strings.Contains(says, laidOut) != (verb == "Verify") {
 				t.Errorf("%s: whether it says %q: %s", verb, laidOut, says)
 			}
@@ -541,31 +547,31 @@ func TestTable(t *testing.T) {
 	}
 	p := open(t, ctx, srv)
 	p.visit("/t/tabletop/t")
-	p.pushButton("Add a family…")
+	p.pushButton("New family…")
 	p.fill("input[aria-label=Family]", "g")
 	p.fill("input[aria-label='Number of versions to keep']", "2")
 	p.fill("input[aria-label^='Age']", "7d")
 	p.shoot("table-family")
-	p.pushButton("Create it")
+	p.pushButton("Create the family")
 	p.until("document.body.innerText.includes('maxversions=2 or maxage=168h0m0s')")
 	p.click("button[aria-label='Rule of g']")
 	p.fill("input[aria-label='Number of versions to keep']", "3")
-	p.pushButton("Change the rule")
+	p.pushButton("Save the rule")
 	p.until("document.body.innerText.includes('versions beyond the newest 3')")
 	p.click("button[aria-label='Drop g']")
-	p.pushButton("Drop it")
+	p.pushButton("Drop the family")
 	p.until("!!document.querySelector(\"button[aria-label='Drop f']\") && !document.querySelector(\"button[aria-label='Drop g']\")")
 	p.fill("input[aria-label='Prefix of the rows to drop']", "a")
 	p.pushButton("Drop rows…")
-	p.pushButton("Delete them")
-	p.until("document.body.innerText.includes('They are deleted.') && !!document.querySelector(\"button[aria-label='Drop f']\")")
+	p.pushButton("Delete the rows")
+	p.until("document.body.innerText.includes('The rows were deleted.') && !!document.querySelector(\"button[aria-label='Drop f']\")")
 	p.sound("table")
 	p.shoot("table-admin")
 	p.visit("/t/tabletop/t/rows?match=.*")
 	p.until("document.querySelectorAll(\"[aria-label='Row keys'] .line\").length === 1")
 	p.visit("/t/tabletop/t")
 	p.pushButton("Delete the table…")
-	p.pushButton("Delete it")
+	p.pushButton("Delete the table")
 	p.ready("/")
 	p.sound("a table that is gone")
 	if _, err := srv.lab.DB().Table(srv.lab.TableName("t")); err == nil {

@@ -120,7 +120,7 @@ func TestEditor_Mistake(t *testing.T) {
 	p.change("apiVersion: migration/v1", "apiVersion: migration/v7")
 	p.until(inEditor(underlined + " === 'apiVersion: migration/v7|migration/v7|3' && root.querySelector('.cm-lint-marker-error')"))
 	p.shoot("editor-mistake")
-	p.pushButton("Undo all changes")
+	p.pushButton("Discard changes")
 	p.until(inEditor("!root.querySelector('.cm-lintRange-error, .cm-lint-marker-error')"))
 
 	p.visit("/query")
@@ -207,6 +207,6 @@ func TestEditor_Missing(t *testing.T) {
 	if got := ask[string](p, "((e) => e.value.slice(e.selectionStart, e.selectionEnd))(document.querySelector('textarea.code'))"); !strings.HasPrefix(got, "{attr: Count") {
 		t.Errorf("line 27 is %q", got)
 	}
-	p.pushButton("Undo all changes")
+	p.pushButton("Discard changes")
 	p.until("document.querySelector('[data-previewed]')?.dataset.previewed === 'own'")
 }

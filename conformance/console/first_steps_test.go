@@ -51,7 +51,7 @@ func TestHome_Begin(t *testing.T) {
 
 	p.pushButton("DynamoDB table…")
 	p.shoot("home-create")
-	if got := ask[string](p, "[...document.querySelectorAll('dialog .foot')].map((bar) => [...bar.querySelectorAll('button')].map((b) => b.textContent)).join(' | ')"); got != "Cancel,Create the table" {
+	if got := ask[string](p, "[...document.querySelectorAll('dialog .foot')].map((bar) => [...bar.querySelectorAll('button')].map((b) => b.textContent)).join(' | ')"); got != "Cancel,Create table" {
 		t.Errorf("the last line of the form is %q", got)
 	}
 	p.fill("[aria-label='Name of the table']", "pairs")
@@ -133,7 +133,7 @@ func TestHome_Begin(t *testing.T) {
 
 	srv.lab.Clock().Freeze()
 	p.visit("/")
-	if got := ask[string](p, "document.querySelector('.note.warn')?.innerText ?? ''"); !containsAll(got, "The clock is frozen. To the lab") {
+	if got := ask[string](p, "document.querySelector('.note.warn')?.innerText ?? ''"); !containsAll(got, "The clock is frozen. Open the Lab") {
 		t.Errorf("with a frozen clock the page says %q", got)
 	}
 }
@@ -206,9 +206,9 @@ func TestItem_Links(t *testing.T) {
 	}
 	p := open(t, ctx, srv)
 	p.visit(`/d/pairs?key={"a":{"S":"some one"},"b":{"N":"2"}}`)
-	p.until("[...document.querySelectorAll('[data-places] a')].some((a) => a.textContent === 'Its stream records')")
+	p.until("[...document.querySelectorAll('[data-places] a')].some((a) => a.textContent === 'Streams')")
 	links := ask[map[string]string](p, "Object.fromEntries([...document.querySelectorAll('[data-places] a')].map((a) => [a.textContent, a.getAttribute('href')]))")
-	row := links["Its row"]
+	row := links["Row"]
 	if got := ask[string](p, "document.querySelector('dialog h1').textContent"); got != "Item some one 2" {
 		t.Errorf("the title of the item is %q", got)
 	}
@@ -243,17 +243,17 @@ func TestItem_Links(t *testing.T) {
 	p.visit(row)
 	p.until("!!document.querySelector('.item')")
 	back := ask[string](p, "document.querySelector('.item a').getAttribute('href')")
-	ofRow := ask[string](p, "[...document.querySelectorAll('.wide a')].find((a) => a.textContent === 'Stream records').getAttribute('href')")
+	ofRow := ask[string](p, "[...document.querySelectorAll('.wide a')].find((a) => a.textContent === 'Streams').getAttribute('href')")
 	p.visit(back)
 	p.asJSON()
 	if got := ask[string](p, "document.querySelector('dialog textarea').value"); !containsAll(got, `"v2"`) {
 		t.Errorf("the row leads to the item %s", got)
 	}
 
-	p.visit(links["Its requests"])
+	p.visit(links["Requests"])
 	p.until("document.querySelectorAll('[data-request]').length > 0")
 
-	for _, link := range []string{links["Its stream records"], ofRow} {
+	for _, link := range []string{links["Streams"], ofRow} {
 		p.visit(link)
 		p.until("document.querySelectorAll('[data-write]').length > 0")
 		if n := ask[int](p, "document.querySelectorAll('[data-write]').length"); n != 1 {
@@ -352,7 +352,7 @@ func TestItems_Conditions(t *testing.T) {
 		t.Errorf("the sorted column is %q", got)
 	}
 	p.pushButton("Options")
-	p.pushButton("Add a condition")
+	p.pushButton("Add condition")
 	for i, typed := range []struct{ name, kind, value string }{{"kind", "S", "x"}, {"total", "N", "10"}} {
 		for label, value := range map[string]string{"Attribute": typed.name, "Type": typed.kind, "Value": typed.value} {
 			ask[bool](p, fmt.Sprintf(`((e) => { e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); return true; })(document.querySelectorAll("[aria-label='%s of the filter']")[%d])`, value, label, i))

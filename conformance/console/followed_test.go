@@ -65,7 +65,7 @@ func TestFollowed(t *testing.T) {
 	srv.followed(t, "orders", lags)
 	p.visit("/migration")
 	p.until("document.querySelector('[data-followed=orders] canvas')?.getAttribute('aria-label').endsWith('at most 4.5 min') ?? false")
-	for _, want := range []string{"FOLLOWING", "ana@desk 4711, guarded", "800 ms worst of 2 shards", "18,204,113 changes, 1,040 a second", "41,220,907 compared, 0 differences, 14 unsettled; 0 keys changed since"} {
+	for _, want := range []string{"FOLLOWING", "ana@desk 4711, guarded", "800 ms worst of 2 shards", "18,204,113 changes, 1,040 per second", "41,220,907 compared, 0 differences, 14 unsettled; 0 keys changed since"} {
 		if text := ask[string](p, "document.querySelector('[data-followed=orders]').innerText"); !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q: %s", want, text)
 		}

@@ -12,7 +12,7 @@ func TestKeyParts(t *testing.T) {
 	p := open(t, ctx, srv)
 	p.visit("/t/tabletop/" + m.TargetTable() + "/rows?prefix=revms")
 	p.until("!!document.querySelector('[data-cell]')")
-	const want = "v, written by revms(13): 2023-09-10T19:01:15Z"
+	const want = "v, encoded by revms(13): 2023-09-10T19:01:15Z"
 	for _, at := range []string{"[aria-label='Row keys']", ".split > section.wide > h2"} {
 		if got := ask[string](p, "document.querySelector(\""+at+" [data-part=v]\")?.title ?? 'none'"); got != want {
 			t.Errorf("%s: the part says %q, want %q", at, got, want)

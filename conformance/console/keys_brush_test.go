@@ -72,7 +72,7 @@ func TestKeys_Brush(t *testing.T) {
 	if labels := texts(".of-key .band"); labels[0] != "key-10" {
 		t.Errorf("the keys are %q", labels)
 	}
-	if got := ask[string](p, "document.querySelector('.heat ~ div h2').textContent"); !strings.HasPrefix(got, "600 rows in 20 ranges") {
+	if got := ask[string](p, "document.querySelector('.heat ~ div h2').textContent"); !strings.HasPrefix(got, "600 rows in 20 key ranges") {
 		t.Errorf("the sum is %q", got)
 	}
 	p.shoot("keys-zoomed")
@@ -80,7 +80,7 @@ func TestKeys_Brush(t *testing.T) {
 	is("all again", [2]int{seconds, keys})
 	p.drag(0.251, 0.26, 0.748, 0.74)
 	is("both", [2]int{30, 20})
-	p.pushButton("All keys")
+	p.pushButton("Reset zoom")
 	is("all by the button", [2]int{seconds, keys})
 	// The keyboard selects moments too.
 	p.press("ArrowLeft", "canvas[role=img]")

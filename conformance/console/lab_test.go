@@ -37,19 +37,19 @@ func TestLab_Live(t *testing.T) {
 	const clock = "document.querySelector('.card p .mono').textContent"
 	first := ask[string](p, clock)
 	p.until(clock + " !== " + quoted(first))
-	header := ask[string](p, "document.querySelector('header .state').textContent")
-	p.until("document.querySelector('header .state').textContent !== " + quoted(header))
+	header := ask[string](p, "document.querySelector('header .state a').textContent")
+	p.until("document.querySelector('header .state a').textContent !== " + quoted(header))
 
 	srv.control(t, "POST", "faults", `{"endpoint":"bigtable","method":"MutateRow","effect":"duplicate"}`)
-	p.until("document.querySelectorAll('[data-fault]').length === 1 && document.querySelector('header .state').textContent.includes('1 fault armed')")
+	p.until("document.querySelectorAll('[data-fault]').length === 1 && document.querySelector('header .state a').textContent.includes('1 fault armed')")
 	srv.control(t, "POST", "snapshots", `{"name":"theirs"}`)
 	p.until("document.querySelector('main').textContent.includes('theirs')")
 	srv.control(t, "DELETE", "faults", "")
-	p.until("document.querySelectorAll('[data-fault]').length === 0 && !document.querySelector('header .state').textContent.includes('fault')")
+	p.until("document.querySelectorAll('[data-fault]').length === 0 && !document.querySelector('header .state a').textContent.includes('fault')")
 	srv.control(t, "POST", "clock", `{"freeze":true}`)
 	srv.control(t, "POST", "clock", `{"set":"2071-02-03T04:05:06Z"}`)
 	p.until(clock + " === '2071-02-03 04:05:06 UTC, frozen'")
-	p.until("document.querySelector('header .state').textContent === 'clock 2071-02-03T04:05:06Z · frozen'")
+	p.until("document.querySelector('header .state a').textContent === '2071-02-03 04:05:06 UTC · frozen'")
 	p.sound("lab")
 
 	// Typed text survives changes by others.
@@ -70,10 +70,10 @@ func TestLab_Live(t *testing.T) {
 	// The header of another page is notified too.
 	p.visit("/query")
 	srv.control(t, "POST", "clock", `{"set":"2072-01-01T00:00:00Z"}`)
-	p.until("document.querySelector('header .state').textContent.includes('clock 2072-01-01T00:00:0')")
+	p.until("document.querySelector('header .state a').textContent.includes('2072-01-01 00:00:0')")
 	p.visit("/requests")
 	srv.control(t, "POST", "faults", `{"endpoint":"bigtable","method":"MutateRow","effect":"duplicate"}`)
-	p.until("document.querySelector('header .state').textContent.includes('1 fault armed')")
+	p.until("document.querySelector('header .state a').textContent.includes('1 fault armed')")
 	p.sound("requests")
 }
 

@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 )
 
@@ -92,7 +93,7 @@ func TestLists_Keyboard(t *testing.T) {
 	scan := fmt.Sprintf("fetch('/api/v1/query', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({operation: 'Scan', request: {TableName: %q}})}).then((r) => r.ok)", m.SourceTable())
 	ask[bool](p, scan)
 	p.visit("/requests?f=" + url.QueryEscape("endpoint:ddb op:Scan"))
-	p.until("document.querySelectorAll('[data-request]').length === 1 && document.body.innerText.includes('● live')")
+	p.until("document.querySelectorAll('[data-request]').length === 1 && document.body.innerText.includes('● Live')")
 	const list = "[aria-label='Requests, the newest first']"
 	p.press("ArrowDown", list)
 	at("Requests, the newest first", "1")
@@ -106,4 +107,49 @@ func TestLists_Keyboard(t *testing.T) {
 	p.until(fmt.Sprintf("document.querySelector('[aria-selected=true]')?.dataset.request === '%s'", chosen))
 	at("Requests, the newest first", "2")
 	p.sound("the keyboard in requests")
+}
+
+// TestSwitch: the pages of a table have a menu that opens the same page of another table.
+func TestSwitch(t *testing.T) {
+	ctx := browser(t)
+	srv := startThings(t)
+	srv.call(t, "CreateTable", strings.Replace(createThings, "things", "others", 1))
+	id := func(table string) string {
+		m, err := srv.ddb.Mapping(t.Context(), table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.TargetTable()
+	}
+	one, other := id("things"), id("others")
+	p := open(t, ctx, srv)
+	for from, to := range map[string]string{
+		"/d/things": "/d/others", "/t/tabletop/" + one: "/t/tabletop/" + other, "/t/tabletop/" + one + "/rows": "/t/tabletop/" + other + "/rows", "/keys/tabletop/" + one: "/keys/tabletop/" + other,
+		"/streams?bigtable=tabletop/" + one + "&dynamodb=things": "/streams?bigtable=tabletop%2F" + other + "&dynamodb=others",
+	} {
+		p.visit(from)
+		ask[bool](p, fmt.Sprintf(`((menu) => { menu.value = %q; menu.dispatchEvent(new Event('change')); return true; })(document.querySelector('[aria-label="Switch table"]'))`, to))
+		p.ready(to)
+		if got := ask[string](p, "location.pathname + location.search"); got != to {
+			t.Errorf("%s leads to %s, want %s", from, got, to)
+		}
+		p.sound(to)
+	}
+}
+
+// TestQuery_Fault: the error of a fault has a button that removes the fault.
+func TestQuery_Fault(t *testing.T) {
+	ctx := browser(t)
+	srv := startThings(t)
+	srv.control(t, "POST", "faults", `{"endpoint":"dynamodb","method":"Scan","effect":"fail","code":"Throttling"}`)
+	p := open(t, ctx, srv)
+	p.visit("/query?op=Scan&request=" + url.QueryEscape(`{"TableName":"things"}`))
+	p.pushButton("Run")
+	p.until("document.querySelector('.note.error')?.innerText.includes('Remove the fault')")
+	p.forget()
+	p.pushButton("Remove the fault")
+	p.until("document.querySelector('.note.error')?.innerText.includes('It is removed now.') && !document.querySelector('header .state').innerText.includes('fault')")
+	p.pushButton("Run")
+	p.until("!document.querySelector('.note.error') && document.querySelector('main').innerText.includes('0 items')")
+	p.sound("without the fault")
 }

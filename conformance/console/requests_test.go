@@ -48,7 +48,7 @@ func TestRequests_Own(t *testing.T) {
 	}
 	p.visit("/requests?f=" + url.QueryEscape("endpoint:ddb"))
 	p.until("document.querySelectorAll('[data-request]').length === 1")
-	const toggle = "[...document.querySelectorAll('label')].find((l) => l.textContent.includes('console’s own')).querySelector('input')"
+	const toggle = "[...document.querySelectorAll('label')].find((l) => l.textContent.includes('Console requests')).querySelector('input')"
 	ask[bool](p, "("+toggle+".click(), true)")
 	p.until("document.querySelectorAll('[data-request]').length > 1 && document.querySelectorAll('[data-request] .own').length === document.querySelectorAll('[data-request]').length - 1")
 	n := ask[int](p, "document.querySelectorAll('[data-request]').length")
@@ -61,7 +61,7 @@ func TestRequests_Own(t *testing.T) {
 	p.pushButton("Clear")
 	p.until("document.querySelectorAll('[data-request]').length === 0")
 	p.visit("/requests?own=true")
-	p.until("document.body.innerText.includes('● live')")
+	p.until("document.body.innerText.includes('● Live')")
 	if n := ask[int](p, "document.querySelectorAll('[data-request]').length"); n != 0 {
 		t.Errorf("%d requests are back", n)
 	}
@@ -195,7 +195,7 @@ func TestHistory(t *testing.T) {
 	if got := ask[string](p, "document.querySelector('.split').innerText"); !strings.Contains(got, "Written by PutItem") {
 		t.Errorf("the cells are %s", got)
 	}
-	ask[bool](p, "[...document.querySelectorAll('label')].find((l) => l.textContent.includes('writes only')).querySelector('input').click(), true")
+	ask[bool](p, "[...document.querySelectorAll('label')].find((l) => l.textContent.includes('Writes only')).querySelector('input').click(), true")
 	p.until("document.querySelectorAll('[data-event=request]').length === 1 && document.querySelector('[data-event=request]').innerText.includes('PutItem')")
 	p.visit("/requests?f=" + url.QueryEscape("op:GetItem"))
 	p.until("!!document.querySelector('[data-request]')")
@@ -208,7 +208,7 @@ func TestHistory(t *testing.T) {
 	p.click(".wide a[href^='/history/']")
 	see("a row")
 	p.visit("/history/tabletop/" + m.TargetTable() + "?key=none")
-	p.until("document.body.innerText.includes('this one does not exist') && document.body.innerText.includes('0 events')")
+	p.until("document.body.innerText.includes('this row does not exist') && document.body.innerText.includes('0 events')")
 	p.sound("no row")
 }
 
@@ -224,7 +224,7 @@ func TestRequests_Tools(t *testing.T) {
 	const lines = "document.querySelectorAll('[data-request]').length"
 	p.until(lines + " === 1")
 	const heads = "[...document.querySelectorAll('.line-head > span')].filter((e) => e.checkVisibility()).map((e) => e.innerText).filter(Boolean).join(' ')"
-	if got := ask[string](p, heads); got != "time operation table key status took size" {
+	if got := ask[string](p, heads); got != "Time Operation Table Key Status Duration" {
 		t.Errorf("the columns of a write are %q", got)
 	}
 	if n := ask[int](p, "new Set([...document.querySelectorAll('.tools > *')].filter((e) => e.innerText || e.matches('input, button')).map((e) => { const r = e.getBoundingClientRect(); return Math.round((r.top + r.bottom) / 2); })).size"); n != 1 {
@@ -234,7 +234,7 @@ func TestRequests_Tools(t *testing.T) {
 	p.fill("input[type=search]", "endpoint:ddb")
 	p.pushButton("Errors")
 	p.until(lines + " === 1")
-	if got := ask[string](p, heads+" + ' ' + document.querySelector('[data-request]').innerText.replaceAll(/\\s+/g, ' ')"); !containsAll(got, "size test", "ddb", "GetItem nothing", "ResourceNotFoundException", "TestNothing") {
+	if got := ask[string](p, heads+" + ' ' + document.querySelector('[data-request]').innerText.replaceAll(/\\s+/g, ' ')"); !containsAll(got, "Duration Test", "ddb", "GetItem nothing", "ResourceNotFoundException", "TestNothing") {
 		t.Errorf("the failed request is shown as %q", got)
 	}
 	p.pushButton("Errors")
@@ -245,7 +245,7 @@ func TestRequests_Tools(t *testing.T) {
 	p.click("[data-request]")
 	p.until("!!document.querySelector('button.word')")
 	ask[bool](p, "([...document.querySelectorAll('button.word')].forEach((b) => { b.click(); b.click(); }), true)")
-	if got := ask[string](p, "document.querySelector('input[type=search]').value"); got != "endpoint:ddb op:GetItem status:ResourceNotFoundException table:nothing test:TestNothing" {
+	if got := ask[string](p, "document.querySelector('input[type=search]').value"); got != "endpoint:ddb op:GetItem status:ResourceNotFoundException table:nothing key:id=\"a\" test:TestNothing" {
 		t.Errorf("the words of a request make the filter %q", got)
 	}
 	p.pushButton("Save as…")

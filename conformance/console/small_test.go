@@ -66,7 +66,7 @@ func TestTable_Mapping(t *testing.T) {
 	srv, m := startFixture(t, "s6-anti-sequential")
 	p := open(t, ctx, srv)
 	p.visit("/t/tabletop/" + m.TargetTable())
-	p.pushButton("Show it, with the findings of lint")
+	p.pushButton("Show mapping and lint findings")
 	p.until("!!document.querySelector('[data-mapping] [data-fidelity]')")
 	for what, expression := range map[string]string{
 		"one fixture":              "document.querySelectorAll('[data-mapping] section').length === 1 && document.querySelector('[data-mapping] h2').innerText === 's6-anti-sequential'",

@@ -30,22 +30,22 @@ func TestQuery_SQL(t *testing.T) {
 	p.fits("the example")
 	const field = "textarea[aria-label='The SQL query']"
 	p.fill(field, "SELECT _key, f['name'] AS name,\n  LENGTH(f['name']) AS n, CAST(NULL AS STRING) AS none, 9007199254740993 AS large\nFROM users WHERE STARTS_WITH(_key, @prefix) AND _key < 'u#3'")
-	p.pushButton("Add a parameter")
+	p.pushButton("Add parameter")
 	p.fill("[aria-label='Name of a parameter']", "prefix")
 	p.fill("[aria-label='Type of a parameter']", "BYTES")
 	p.fill("[aria-label='Value of a parameter']", "u#")
 	p.pushButton("Run")
 	p.until("document.body.innerText.includes('2 rows, 2 rows of tables read')")
-	rows := ask[[][]string](p, "[...document.querySelectorAll('[role=tabpanel] ~ div tbody tr')].map((tr) => [...tr.children].map((td) => td.textContent))")
+	rows := ask[[][]string](p, "[...document.querySelectorAll('.query > :last-child tbody tr')].map((tr) => [...tr.children].map((td) => td.textContent))")
 	if want := [][]string{{"u#1", "Ada", "3", "NULL", "9007199254740993"}, {"u#2", `<img src=x>\u{202e}`, "14", "NULL", "9007199254740993"}}; !equalRows(rows, want) {
 		t.Errorf("the rows are %q, want %q", rows, want)
 	}
-	if head := ask[string](p, "document.querySelector('[role=tabpanel] ~ div thead').innerText"); !strings.Contains(head, "name\nBYTES") || !strings.Contains(head, "n\nINT64") {
+	if head := ask[string](p, "document.querySelector('.query > :last-child thead').innerText"); !strings.Contains(head, "name\nBYTES") || !strings.Contains(head, "n\nINT64") {
 		t.Errorf("the head is %q", head)
 	}
 	p.shoot("query-sql")
-	ask[bool](p, "[...document.querySelectorAll('label')].find((l) => l.textContent === 'rows as JSON').click(), true")
-	p.until(`document.querySelector('[role=tabpanel] ~ div pre')?.textContent.includes('{"_key":"u#1","name":"Ada","n":3,"none":null,"large":"9007199254740993"}')`)
+	ask[bool](p, "[...document.querySelectorAll('label')].find((l) => l.textContent === 'Show as JSON').click(), true")
+	p.until(`document.querySelector('.query > :last-child pre')?.textContent.includes('{"_key":"u#1","name":"Ada","n":3,"none":null,"large":"9007199254740993"}')`)
 	if got, want := p.copied("Copy for tabletop sql"), "--param 'prefix:BYTES=u#' --target 127.0.0.1:1 --project 'tabletop' --instance 'tabletop'"; !strings.HasPrefix(got, "tabletop sql 'SELECT _key, f['\\''name") || !strings.HasSuffix(got, want) {
 		t.Errorf("copied is %s, want %s", got, want)
 	}
@@ -66,7 +66,7 @@ func TestQuery_SQL(t *testing.T) {
 	p.until("document.body.innerText.includes('1 row, 3 rows of tables read')")
 	p.sound("query")
 
-	ask[bool](p, "[...document.querySelectorAll('[role=tabpanel] ~ div a')].find((a) => a.textContent === 'request').click(), true")
+	ask[bool](p, "[...document.querySelectorAll('.query > :last-child a')].find((a) => a.textContent === 'Request').click(), true")
 	p.ready("/requests")
 	p.until("document.querySelector('main').innerText.includes('Prepared by')")
 	// Three executions with their preparations, and the preparation that failed.

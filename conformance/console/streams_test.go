@@ -110,7 +110,7 @@ func TestStreams_Enable(t *testing.T) {
 		t.Errorf("the tables without a stream are %s", got)
 	}
 	p.pushButton("Enable both streams")
-	p.until("location.search.includes('dynamodb=things') && document.querySelector('main').innerText.includes('0 records of DynamoDB, 0 of Bigtable')")
+	p.until("location.search.includes('dynamodb=things') && document.querySelector('main').innerText.includes('0 DynamoDB records, 0 Bigtable records')")
 	srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"}}}`)
 	p.until("document.querySelectorAll('[data-write=both]').length === 1")
 	p.sound("a write after both were enabled")
@@ -122,7 +122,7 @@ func TestStreams_Enable(t *testing.T) {
 	p.shoot("streams-list")
 	p.visit("/streams?bigtable=tabletop/rows")
 	p.until("document.querySelector('[data-none]')?.innerText.includes('The Bigtable table has no change stream.')")
-	p.pushButton("Enable its stream")
+	p.pushButton("Enable the stream")
 	p.until("!document.querySelector('[data-none]')")
 	srv.set(t, "rows", "r", btclient.Cell{Family: "f", Qualifier: []byte("q"), Timestamp: 1000, Value: []byte("v")})
 	p.until("document.querySelectorAll('[data-write=bigtable]').length === 1")
@@ -136,7 +136,7 @@ func TestStreams_Enable(t *testing.T) {
 	srv.changeStream(t, m.TargetTable())
 	p.visit("/streams?dynamodb=others&bigtable=tabletop/" + m.TargetTable())
 	p.until("document.querySelector('[data-none]')?.innerText.includes('The DynamoDB table has no stream.')")
-	p.pushButton("Enable its stream")
+	p.pushButton("Enable the stream")
 	p.until("!document.querySelector('[data-none]')")
 	p.sound("the streams of a table")
 }

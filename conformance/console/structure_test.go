@@ -106,7 +106,7 @@ func TestPages_Missing(t *testing.T) {
 	p := open(t, ctx, srv)
 	for _, path := range []string{"/nowhere", "/t/tabletop", "/requests/7"} {
 		p.visit(path)
-		if got := ask[string](p, "document.querySelector('main').innerText"); !containsAll(got, "Page not found", path, "Streams: the changes of a table") {
+		if got := ask[string](p, "document.querySelector('main').innerText"); !containsAll(got, "Page not found", path, "Streams: changes of tables") {
 			t.Errorf("%s: the page is %s", path, got)
 		}
 		if n := ask[int](p, "document.querySelectorAll('main li a').length"); n != 7 {

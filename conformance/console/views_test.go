@@ -65,9 +65,9 @@ func TestViews(t *testing.T) {
 	}
 	ask[bool](p, "[...document.querySelectorAll('[aria-label=\"Row keys\"] .line')][1].click(), true")
 	p.until(cells + "[1]?.includes('1 int64')")
-	p.pushButton("Refresh the views")
+	p.pushButton("Refresh views")
 	p.until("document.querySelector('main').innerText.includes('complete')")
-	p.fill("[aria-label=prefix]", "Par")
+	p.fill("[aria-label=Prefix]", "Par")
 	p.pushButton("Read")
 	p.until(keys + ".length === 1 && " + cells + "[1]?.includes('default:n') && " + cells + "[1].includes('2 int64')")
 	for _, wrong := range ask[[]string](p, structure) {
@@ -79,7 +79,7 @@ func TestViews(t *testing.T) {
 
 	p.visit("/v/tabletop/romans")
 	p.sound("the page of a logical view")
-	ask[bool](p, "[...document.querySelectorAll('main a')].find((a) => a.textContent === 'Query it').click(), true")
+	ask[bool](p, "[...document.querySelectorAll('main a')].find((a) => a.textContent === 'Open in Query').click(), true")
 	p.ready("/query")
 	p.pushButton("Run")
 	p.until("document.body.innerText.includes('2 rows, 5 rows of tables read')")

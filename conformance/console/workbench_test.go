@@ -84,7 +84,7 @@ func TestWorkbench(t *testing.T) {
 		t.Error(said)
 	}
 
-	p.pushButton("Undo all changes")
+	p.pushButton("Discard changes")
 	p.until("document.querySelector('[data-previewed]')?.dataset.previewed === 'own'")
 	p.change(`codec: json, ts: {attr: UploadDate, as: iso(s)}`, `codec: json`)
 	if got := ask[string](p, "document.querySelector('[data-changed]').innerText"); !strings.Contains(got, "loses UploadDate") {
@@ -96,7 +96,7 @@ func TestWorkbench(t *testing.T) {
 	}
 	p.shoot("workbench-problem")
 
-	p.pushButton("Undo all changes")
+	p.pushButton("Discard changes")
 	p.until("document.querySelector('[data-previewed]')?.dataset.previewed === 'own'")
 	p.change(`cell: "c:UserComments"`, `cell: "c:Comments"`)
 	ask[bool](p, "[...document.querySelectorAll('button')].filter((b) => b.textContent === 'Verify').at(-1).click(), true")
@@ -106,7 +106,7 @@ func TestWorkbench(t *testing.T) {
 		t.Fatal("verify sees no difference to the golden rows")
 	}
 	key := ask[string](p, `((n) => { const key = n.querySelector('tr:has(th)') && [...n.querySelectorAll('tr')].find((r) => r.firstChild.textContent === 'itemKey').lastChild.textContent;
-		[...n.querySelectorAll('button')].find((b) => b.textContent === 'item and row').click(); return key; })([...document.querySelectorAll('.note.error')].find((n) => n.querySelector('button')))`)
+		[...n.querySelectorAll('button')].find((b) => b.textContent === 'Item and row').click(); return key; })([...document.querySelectorAll('.note.error')].find((n) => n.querySelector('button')))`)
 	p.until("document.querySelector('[data-item]').dataset.item === " + quoted(key))
 	if said := p.complaints(); len(said) > 0 {
 		t.Error(said)

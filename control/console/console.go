@@ -51,26 +51,48 @@ func write(w http.ResponseWriter, code int, page string) {
 	_, _ = io.WriteString(w, page) // the client may have left
 }
 
-// Document returns the title and the HTML of a document, whose links lead to /docs/NAME; ok is false
-// for an unknown name.
-type Document func(name string) (title string, content []byte, ok bool)
+// Documents are the documents of the console as HTML, whose links lead to /docs/NAME.
+type Documents interface {
+	// Page returns the title and the HTML of a document; ok is false for an unknown name.
+	Page(name string) (title string, content []byte, ok bool)
+	// Contents returns links to all documents; that to current is marked.
+	Contents(current string) []byte
+	// Search returns the sections that contain all words, as JSON for docs.js.
+	Search(words string) []byte
+}
 
-// serve serves the page with a document in it, around which the script builds the frame.
-func (d Document) serve(w http.ResponseWriter, r *http.Request) {
-	title, content, ok := d(r.PathValue("name"))
+// search is the name of the page below /docs/ in which docs.js shows the results of a search.
+const search = "search"
+
+// find is the field of a search, above the links to all documents.
+const find = `<input type="search" aria-label="Search the docs" aria-keyshortcuts="/" placeholder="Search (press /)">`
+
+// document serves the page with a document in it, around which the script builds the frame.
+func document(d Documents, w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	title, content, ok := d.Page(name)
+	if name == search {
+		title, content, ok = "Search", []byte("<h1>Search</h1>"), true
+	}
 	if !ok {
 		Missing(w)
 		return
 	}
 	head := "<title>" + html.EscapeString(title) + " · "
-	body := `<body><main id="main" class="doc" tabindex="-1">` + string(content) + "</main>"
+	body := `<body><main id="main" class="doc" tabindex="-1"><nav aria-label="Documents">` + find + string(d.Contents(name)) + "</nav><article>" + string(content) + "</article></main>"
 	write(w, http.StatusOK, strings.NewReplacer("<title>", head, "<body>", body).Replace(page()))
 }
 
-// elsewhere is the only document of a server without documents.
-func elsewhere(string) (title string, content []byte, ok bool) {
+// elsewhere are the documents of a server without documents.
+type elsewhere struct{}
+
+func (elsewhere) Page(string) (title string, content []byte, ok bool) {
 	return "Documents", []byte("<h1>Documents</h1><p>They are part of the program: <code>tabletop help</code> lists them.</p>"), true
 }
+
+func (elsewhere) Contents(string) []byte { return nil }
+
+func (elsewhere) Search(string) []byte { return []byte(`{"count":0,"sections":[]}`) }
 
 // schema serves the schema of mappings, for the completions of the editor.
 func schema(w http.ResponseWriter, _ *http.Request) {
@@ -80,13 +102,17 @@ func schema(w http.ResponseWriter, _ *http.Request) {
 
 // Handle registers the pages, except the start page, and their static files with mux. Without
 // documents, a page says where they are.
-func Handle(mux *http.ServeMux, documents Document) {
+func Handle(mux *http.ServeMux, documents Documents) {
 	if documents == nil {
-		documents = elsewhere
+		documents = elsewhere{}
 	}
 	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(Files())))
 	mux.HandleFunc("GET /static/mapping.schema.json", schema)
-	mux.HandleFunc("GET /docs/{name...}", documents.serve)
+	mux.HandleFunc("GET /static/docs.json", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(documents.Search(r.FormValue("q"))) // the client may have left
+	})
+	mux.HandleFunc("GET /docs/{name...}", func(w http.ResponseWriter, r *http.Request) { document(documents, w, r) })
 	for _, path := range pages {
 		mux.HandleFunc("GET "+path, Index)
 	}

@@ -195,11 +195,11 @@ func TestDoc(t *testing.T) {
 func TestHandle(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
-	console.Handle(mux, docs.Page)
+	console.Handle(mux, docs.Site{})
 	for path, want := range map[string]string{
 		"/requests": "text/html", "/v/i/v": "text/html", "/t/i/t/rows": "text/html", "/history/orders": "text/html", "/history/i/t": "text/html", "/t/i/t": "text/html", "/d/a%2Fb": "text/html",
 		"/static/app.js": "text/javascript", "/static/style.css": "text/css", "/static/mark.svg": "image/svg+xml",
-		"/static/mapping.schema.json": "application/json", "/docs/index": "text/html", "/docs/tasks/go": "text/html",
+		"/static/mapping.schema.json": "application/json", "/docs/index": "text/html", "/docs/search": "text/html", "/docs/tasks/go": "text/html",
 	} {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
@@ -220,13 +220,19 @@ func TestHandle(t *testing.T) {
 func TestHandle_Document(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
-	console.Handle(mux, docs.Page)
+	console.Handle(mux, docs.Site{})
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/docs/tasks/ttl", nil))
-	for _, want := range []string{"<title>Test a time to live · Tabletop</title>", `<main id="main" class="doc" tabindex="-1"><h1 id="test-a-time-to-live">`, `src="/static/app.js"`} {
+	for _, want := range []string{"<title>Test a time to live · Tabletop</title>", `<main id="main" class="doc" tabindex="-1"><nav aria-label="Documents"><input `, `<a href="/docs/tasks/ttl" aria-current="page">`, `</nav><article><h1 id="test-a-time-to-live">`, `src="/static/app.js"`} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("it lacks %s: %.600s", want, w.Body)
 		}
+	}
+
+	w = httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/static/docs.json?q=hot-key-range", nil))
+	if !strings.Contains(w.Body.String(), `"sections":[{"document":"lint",`) {
+		t.Errorf("a search: %.600s", w.Body)
 	}
 
 	mux = http.NewServeMux()

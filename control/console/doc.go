@@ -22,7 +22,7 @@
 //     items.js the values.
 //   - keys.js: the heat map. axis.js draws axes of time, for this and for the chart of followed.js.
 //   - history.js: requests, cells and records about one row.
-//   - requests.js: the live list of requests, and their details.
+//   - requests.js: the live list of requests, and their details. calls.js has their Bigtable calls.
 //   - query.js: requests and reads to run; sql.js has the tab for SQL.
 //   - streams.js: the records of both endpoints, side by side.
 //   - lab.js: clock, garbage collection and snapshots. faults.js has the form of a fault,
@@ -30,15 +30,16 @@
 //   - migration.js: fixtures. followed.js shows live tables, plan.js the plan of a load, workbench.js
 //     the editor of a mapping.
 //
-// Documents are not drawn by a script: the server renders them from package docs.
+// The server renders the documents from package docs; docs.js searches them.
 //
 // # Shared scripts
 //
 //   - dom.js creates elements, dialogs, tabs and long lists; style.css has sizes and colors.
-//   - api.js calls the API and follows its events; paths.js has the links between pages.
+//   - api.js calls the API and follows its events; paths.js has the links between pages, and head.js
+//     the head of a table's pages with its menu of tables.
 //   - bytes.js reads and writes bytes in the notation of values.
 //   - field.js has the fields of JSON, YAML and SQL; editor.js puts codemirror.js over them, and
 //     schema.js completes YAML.
 //   - code.js writes code that reads a row, dynamocode.js code of a DynamoDB request, and gocode.js
-//     Go code for the actions of a page.
+//     Go code for the actions of a page and for Bigtable calls.
 package console

@@ -130,7 +130,7 @@ func matches(f *fault.Fault, req any) bool {
 	return false
 }
 
-// isOnTable reports whether a request concerns a table, or a resource below it.
+// isOnTable reports whether a request concerns a table or a materialized view, or a resource below it.
 func isOnTable(req any, id string) bool {
 	var name string
 	switch req := req.(type) {
@@ -138,17 +138,24 @@ func isOnTable(req any, id string) bool {
 		name = req.GetTableName()
 	case interface{ GetTableId() string }:
 		return req.GetTableId() == id
+	case interface{ GetMaterializedViewId() string }:
+		return req.GetMaterializedViewId() == id
 	case interface{ GetName() string }:
 		name = req.GetName()
 	}
-	if name == "" {
-		if view, ok := req.(interface{ GetAuthorizedViewName() string }); ok {
-			name = view.GetAuthorizedViewName()
+	if view, ok := req.(interface{ GetAuthorizedViewName() string }); ok && name == "" {
+		name = view.GetAuthorizedViewName()
+	}
+	if view, ok := req.(interface{ GetMaterializedViewName() string }); ok && name == "" {
+		name = view.GetMaterializedViewName()
+	}
+	for _, kind := range []string{"/tables/", "/materializedViews/"} {
+		if _, after, ok := strings.Cut(name, kind); ok {
+			got, _, _ := strings.Cut(after, "/")
+			return got == id
 		}
 	}
-	_, after, _ := strings.Cut(name, "/tables/")
-	got, _, _ := strings.Cut(after, "/")
-	return got == id
+	return false
 }
 
 // rangeHolds reports whether a row range contains a key. An empty bound is unbounded.

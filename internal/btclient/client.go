@@ -66,6 +66,7 @@ type Options struct {
 // use.
 type Client struct {
 	data      btpb.BigtableClient
+	near      nearConn // nil for any other connection
 	admin     btapb.BigtableTableAdminClient
 	instances btapb.BigtableInstanceAdminClient
 	instance  string // full name
@@ -90,6 +91,7 @@ func New(conn grpc.ClientConnInterface, project, instance string, o Options) *Cl
 		o:         o,
 		features:  clientFeatures(),
 	}
+	c.near, _ = conn.(nearConn)
 	c.server = c.instance
 	if named, ok := conn.(interface{ Target() string }); ok { // a *grpc.ClientConn is
 		c.server = named.Target() + ", " + c.instance

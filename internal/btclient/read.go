@@ -145,8 +145,6 @@ func (r *Read) goOn(last []byte, rows int64) {
 // readOnce makes one ReadRows call. It returns the last key that the read has covered and the
 // number of whole rows; the error is nil if hand returned false.
 func (c *Client) readOnce(ctx context.Context, r *Read, most int, hand func(Part) bool) (last []byte, rows int64, err error) {
-	w := c.watch(ctx, "ReadRows", c.o.Deadline)
-	defer w.end() // also for a stream that is not read to its end
 	target := c.target(r.Table)
 	req := &btpb.ReadRowsRequest{
 		TableName: target.path, AppProfileId: c.o.AppProfile,
@@ -161,25 +159,45 @@ func (c *Client) readOnce(ctx context.Context, r *Read, most int, hand func(Part
 	if r.Stats != nil {
 		req.RequestStatsView = btpb.ReadRowsRequest_REQUEST_STATS_FULL
 	}
-	stream, err := c.data.ReadRows(target.outgoing(w.ctx), req)
+	w, near := watch{ctx: ctx, answered: &c.answered}, (*arrived)(nil)
+	var stream btpb.Bigtable_ReadRowsClient
+	if c.near != nil && most == 0 { // a row in parts comes in messages, which limit its memory
+		near = &arrived{clone: r.Clone}
+	}
+	if near == nil || c.o.Deadline > 0 {
+		w = c.watch(ctx, "ReadRows", c.o.Deadline)
+		defer w.end() // also for a stream that is not read to its end
+	}
+	if near == nil {
+		stream, err = c.data.ReadRows(target.outgoing(w.ctx), req)
+	} else {
+		var end io.Closer
+		if stream, end, err = c.near.ReadRows(target.outgoing(w.ctx), req, near); err == nil {
+			defer end.Close()
+		}
+	}
 	if err != nil {
 		return nil, 0, w.why(err)
 	}
 	cell, size := r.cells(most)
 	m := rowmerge.New(r.Reverse, cell)
 	for {
-		w.hear()
-		resp, err := stream.Recv()
+		resp, err := w.message(stream)
 		if errors.Is(err, io.EOF) {
-			w.heard()
 			return m.Last(), rows, m.End()
 		}
 		if err != nil {
-			return m.Last(), rows, w.why(err)
+			return m.Last(), rows, err
 		}
-		w.heard()
-		if s := resp.GetRequestStats().GetFullReadStatsView().GetReadIterationStats(); s != nil && r.Stats != nil {
-			r.Stats(s)
+		r.report(resp)
+		for _, row := range near.take() {
+			if err := m.Passed(row.Key); err != nil {
+				return m.Last(), rows, err
+			}
+			rows++
+			if !hand(Part{Row: row}) {
+				return nil, rows, nil
+			}
 		}
 		for row, err := range m.Merge(resp) {
 			if err != nil {
@@ -201,6 +219,27 @@ func (c *Client) readOnce(ctx context.Context, r *Read, most int, hand func(Part
 		if part := m.Cut(); len(part.Cells) > 0 && !hand(r.part(part, continues, true)) {
 			return nil, rows, nil
 		}
+	}
+}
+
+// message returns the next message of a stream. At the end it returns io.EOF.
+func (w *watch) message(stream btpb.Bigtable_ReadRowsClient) (*btpb.ReadRowsResponse, error) {
+	w.hear()
+	resp, err := stream.Recv()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, w.why(err)
+	}
+	w.heard()
+	return resp, err
+}
+
+// report passes the cost of the read to Stats.
+func (r *Read) report(resp *btpb.ReadRowsResponse) {
+	if r.Stats == nil {
+		return
+	}
+	if s := resp.GetRequestStats().GetFullReadStatsView().GetReadIterationStats(); s != nil {
+		r.Stats(s)
 	}
 }
 

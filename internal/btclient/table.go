@@ -67,7 +67,8 @@ func (c *Client) Families(ctx context.Context, table string) (map[string]*btapb.
 
 // EnsureTable creates a table, or the missing families of an existing table. It does not change
 // families that have a different rule. Before any change, it calls differs with the name of each
-// such family, and returns the error of differs, if any. A nil differs accepts all differences.
+// such family, and returns the error of differs, if any. A nil differs accepts all differences. The
+// error is a *Conflict if a materialized view has the id.
 func (c *Client) EnsureTable(ctx context.Context, table string, families []Family, differs func(family string, have, want *btapb.GcRule) error) (created bool, err error) {
 	want := map[string]*btapb.ColumnFamily{}
 	for _, f := range families {
@@ -84,6 +85,9 @@ func (c *Client) EnsureTable(ctx context.Context, table string, families []Famil
 		return false, fmt.Errorf("creating table %s: %w", table, err)
 	}
 	have, err := c.Families(ctx, table)
+	if status.Code(err) == codes.NotFound {
+		err = cmp.Or(c.ViewInPlace(ctx, table), err)
+	}
 	if err != nil {
 		return false, err
 	}

@@ -32,8 +32,7 @@ func kindOf(view bool) string {
 }
 
 // EnsureView creates a materialized view with a query, unless the view exists. It does not wait until
-// Bigtable has filled a new view. It returns an error if the view exists with another query, since
-// the query of a view cannot be changed.
+// Bigtable has filled a new view. It returns the errors of [Client.FindView].
 func (c *Client) EnsureView(ctx context.Context, view, query string) (created bool, err error) {
 	// A view that an earlier attempt created counts as an existing one, so the call is idempotent.
 	op, err := administerViews(ctx, c, c.writing(view, "CreateMaterializedView"), "parent", c.instance, btapb.BigtableInstanceAdminClient.CreateMaterializedView,
@@ -49,16 +48,57 @@ func (c *Client) EnsureView(ctx context.Context, view, query string) (created bo
 	if status.Code(err) != codes.AlreadyExists {
 		return false, fmt.Errorf("creating the materialized view %s: %w", view, err)
 	}
-	there, err := c.ViewQuery(ctx, view)
-	switch {
-	case status.Code(err) == codes.NotFound:
-		return false, fmt.Errorf("creating the materialized view %s: a table or another view has that id", view)
+	switch there, err := c.FindView(ctx, view, query); {
 	case err != nil:
 		return false, err
-	case !SameQuery(there, query):
-		return false, fmt.Errorf("the materialized view %s exists with another query, which cannot be changed: delete the view, so that it is created again; expected\n%s", view, query)
+	case !there:
+		return false, fmt.Errorf("creating the materialized view %s: another view of the instance has that id", view)
 	}
 	return false, nil
+}
+
+// Conflict is the error for an id that a materialized view and something else of the instance need.
+type Conflict struct{ text string }
+
+func (c *Conflict) Error() string { return c.text }
+
+// conflict returns a Conflict that names the command that deletes a table or view of the instance.
+func (c *Client) conflict(what, kind, id string) error {
+	return &Conflict{fmt.Sprintf("%s (gcloud bigtable %s delete %s --instance=%s)", what, kind, id, c.instance[strings.LastIndexByte(c.instance, '/')+1:])}
+}
+
+// FindView reports whether a materialized view with a query exists. The error is a *Conflict if the
+// view has another query, which cannot be changed, or if a table has its id.
+func (c *Client) FindView(ctx context.Context, view, query string) (there bool, err error) {
+	have, err := c.ViewQuery(ctx, view)
+	switch {
+	case err == nil && strings.TrimSpace(have) == strings.TrimSpace(query):
+		return true, nil
+	case err == nil:
+		return false, c.conflict(fmt.Sprintf("the materialized view %s exists with another query, which cannot be changed: delete the view, so that it is created again", view), "materialized-views", view)
+	case status.Code(err) != codes.NotFound:
+		return false, err
+	}
+	switch _, err := c.Families(ctx, view); {
+	case err == nil:
+		return false, c.conflict(fmt.Sprintf("a table has the id of the materialized view %s: delete the table, so that the view is created, or use another instance", view), "tables", view)
+	case status.Code(err) != codes.NotFound:
+		return false, err
+	}
+	return false, nil
+}
+
+// ViewInPlace returns a *Conflict if a materialized view has the id of a table that does not exist. A
+// view that the caller may not read counts as missing.
+func (c *Client) ViewInPlace(ctx context.Context, table string) error {
+	_, err := c.ViewQuery(ctx, table)
+	switch status.Code(err) { //nolint:exhaustive // the default has the others
+	case codes.OK:
+		return c.conflict(fmt.Sprintf("a materialized view has the id of the table %s: delete the view, so that the table is created, or use another instance", table), "materialized-views", table)
+	case codes.NotFound, codes.Unimplemented, codes.PermissionDenied:
+		return nil
+	}
+	return err
 }
 
 // ViewQuery returns the query of a materialized view. The error has the code NotFound if the view does
@@ -71,9 +111,6 @@ func (c *Client) ViewQuery(ctx context.Context, view string) (string, error) {
 	}
 	return there.GetQuery(), nil
 }
-
-// SameQuery reports whether two queries are equal, except for white space around them.
-func SameQuery(a, b string) bool { return strings.TrimSpace(a) == strings.TrimSpace(b) }
 
 // DropView deletes a materialized view, if it exists.
 func (c *Client) DropView(ctx context.Context, view string) error {

@@ -1,6 +1,7 @@
 package btclient_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -45,12 +46,17 @@ func TestViews(t *testing.T) {
 		t.Errorf("the view has %d bytes: %v", bytes, err)
 	}
 	for id, want := range map[string]string{
-		"v": "the materialized view v exists with another query, which cannot be changed: delete the view",
-		"t": "creating the materialized view t: a table or another view has that id",
+		"v": "the materialized view v exists with another query, which cannot be changed: delete the view, so that it is created again (gcloud bigtable materialized-views delete v --instance=i)",
+		"t": "a table has the id of the materialized view t: delete the table, so that the view is created, or use another instance (gcloud bigtable tables delete t --instance=i)",
 	} {
 		if _, err := c.EnsureView(ctx, id, strings.Replace(query, "k FROM", "k, f['x'] AS x FROM", 1)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got the error %v, want %s", err, want)
 		}
+	}
+	var conflict *btclient.Conflict
+	if _, err := c.EnsureTable(ctx, "v", []btclient.Family{{Name: "f"}}, nil); !errors.As(err, &conflict) ||
+		err.Error() != "a materialized view has the id of the table v: delete the view, so that the table is created, or use another instance (gcloud bigtable materialized-views delete v --instance=i)" {
+		t.Errorf("got the error %v for a table with the id of a view", err)
 	}
 	if _, err := c.EnsureView(ctx, "w", "SELECT"); status.Code(err) != codes.InvalidArgument || !strings.HasPrefix(err.Error(), "creating the materialized view w: ") {
 		t.Errorf("got the error %v for a wrong query", err)

@@ -15,14 +15,20 @@ import (
 // have the form of Name. If the list of allowed names is empty, a request to an address that is not
 // loopback may name any host.
 func Allowed(r *http.Request, allowed []string) bool {
-	if Local(r.Host) || slices.Contains(allowed, Name(r.Host)) {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return AllowedAt(local, r.Host, allowed)
+}
+
+// AllowedAt acts like Allowed for a request to host that arrived at the address local, which is nil
+// if it is unknown.
+func AllowedAt(local net.Addr, host string, allowed []string) bool {
+	if Local(host) || slices.Contains(allowed, Name(host)) {
 		return true
 	}
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok || Local(local.String()) {
+	if local == nil || Local(local.String()) {
 		return false
 	}
-	return len(allowed) == 0 || Name(r.Host) == Name(local.String())
+	return len(allowed) == 0 || Name(host) == Name(local.String())
 }
 
 // Local reports whether a HOST or HOST:PORT is a loopback name or address.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -76,12 +75,12 @@ func Decode(contentEncoding string, body []byte, maxBytes int64) ([]byte, error)
 }
 
 // Accepted chooses the coding for a header Accept-Encoding: "gzip", "deflate" or "". It interprets
-// the header like AWS. Only the first such header counts. The coding with the greatest weight wins;
-// among equal weights, the first one. "*" means all other codings, and identity is ignored.
-func Accepted(h http.Header) string {
+// the header like AWS. The coding with the greatest weight wins; among equal weights, the first one.
+// "*" means all other codings, and identity is ignored.
+func Accepted(header string) string {
 	weights := map[string]float64{}
 	var named []string
-	for field := range strings.SplitSeq(h.Get("Accept-Encoding"), ",") {
+	for field := range strings.SplitSeq(header, ",") {
 		coding, params, _ := strings.Cut(field, ";")
 		switch coding = strings.ToLower(strings.TrimSpace(coding)); coding {
 		case "gzip", "deflate", "*":

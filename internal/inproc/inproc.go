@@ -6,6 +6,9 @@
 // server stream runs its handler as a coroutine: after each message, the handler waits until the
 // client reads on. A slow reader therefore slows down the handler, and nothing is buffered.
 //
+// A handler whose whole answer the client holds anyway, such as a read of one row, runs at once
+// instead. [Channel.ReadRows] lets a handler pass rows without messages.
+//
 // The channel keeps gRPC's guarantees for a call: status errors with details, deadlines and
 // cancellation, metadata, headers and trailers, interceptors, and an error instead of a crash
 // for an unknown method. A panic in a handler becomes Internal.
@@ -151,6 +154,14 @@ func (*Channel) CarriesCause() {}
 // NewStream opens a server stream. As with any gRPC stream, the client must read it to its end or
 // cancel ctx.
 func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := c.open(ctx, desc, method, opts)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (c *Channel) open(ctx context.Context, desc *grpc.StreamDesc, method string, opts []grpc.CallOption) (*clientStream, error) {
 	svc, name, err := c.lookup(method)
 	if err != nil {
 		return nil, err
@@ -172,7 +183,9 @@ func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	if err != nil {
 		return nil, err
 	}
-	return &clientStream{ch: c, cl: cl, impl: svc.impl, desc: sd, opts: opts}, nil
+	s := &clientStream{ch: c, cl: cl, impl: svc.impl, desc: sd, opts: opts}
+	s.server.s = s
+	return s, nil
 }
 
 // lookup splits "/package.Service/Method" into the service and the name of the method. Its errors

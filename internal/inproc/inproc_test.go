@@ -429,6 +429,49 @@ func TestAbandon(t *testing.T) {
 	})
 }
 
+// TestReadRows: a stream for rows without messages has the messages and the end of any other, and
+// closing it ends the handler. A handler of this test sends messages, as one that finds no sink.
+func TestReadRows(t *testing.T) {
+	t.Parallel()
+	svc := newService()
+	ch := open(t, svc, inproc.Options{})
+	stream, end, err := ch.ReadRows(t.Context(), &btpb.ReadRowsRequest{RowsLimit: 2, AppProfileId: "details"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if got, err := stream.Recv(); err != nil || !proto.Equal(got, row(i)) {
+			t.Errorf("message %d: %v, %v", i, got, err)
+		}
+	}
+	if _, err := stream.Recv(); status.Code(err) != codes.OutOfRange {
+		t.Errorf("after the messages: %v", err)
+	}
+	if err := end.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := stream.Recv(); status.Code(err) != codes.OutOfRange {
+		t.Errorf("after the end: %v", err)
+	}
+
+	stream, end, err = ch.ReadRows(t.Context(), &btpb.ReadRowsRequest{RowsLimit: 100}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	if err := end.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-svc.left; !errors.Is(err, context.Canceled) {
+		t.Errorf("handler left with %v", err)
+	}
+	if _, err := stream.Recv(); status.Code(err) != codes.Canceled {
+		t.Errorf("a message of a closed stream: %v", err)
+	}
+}
+
 // TestClose ends open streams and calls in flight, and refuses new calls.
 func TestClose(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/cells"
 	"github.com/tabletop-emu/tabletop/internal/pull"
 )
 
@@ -24,16 +25,20 @@ type clientStream struct {
 	desc *grpc.StreamDesc
 	impl any
 	opts []grpc.CallOption
+	rows cells.RowSink // see Channel.ReadRows; nil for none
 
+	server   serverStream
 	mu       sync.Mutex // held while the handler runs or is stopped; guards all below
 	req      proto.Message
+	begun    bool
 	running  bool        // the handler has begun and not returned
 	release  func() bool // detaches a coroutine from its context
-	next     func() (proto.Message, bool)
+	next     func() (proto.Message, bool) // of a coroutine
 	stop     func()
 	peeked   proto.Message   // read ahead by Header
 	short    []proto.Message // the messages of a handler that ran at once
-	reported bool            // the client's options have the end of the call
+	single   [1]proto.Message
+	reported bool // the client's options have the end of the call
 	done     bool
 	err      error // why the stream ended; io.EOF after success
 	handler  error // error of the handler
@@ -102,20 +107,25 @@ func (s *clientStream) RecvMsg(m any) error {
 	if !ok {
 		return status.Errorf(codes.Internal, "inproc: reply of %s is a %T, not a protobuf message", s.cl.method, m)
 	}
+	msg, err := s.receive()
+	if err != nil {
+		return err
+	}
+	return share(out, msg)
+}
+
+// receive returns the handler's next message.
+func (s *clientStream) receive() (proto.Message, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.leftLocked() && !s.done {
 		s.finishLocked(s.cl.contextStatus())
 	}
-	msg := s.peeked
-	s.peeked = nil
-	if msg == nil {
-		var err error
-		if msg, err = s.pullLocked(); err != nil {
-			return err
-		}
+	if msg := s.peeked; msg != nil {
+		s.peeked = nil
+		return msg, nil
 	}
-	return share(out, msg)
+	return s.pullLocked()
 }
 
 // pullLocked runs the handler to its next message.
@@ -123,13 +133,14 @@ func (s *clientStream) pullLocked() (proto.Message, error) {
 	if s.done {
 		return nil, s.err
 	}
-	if s.next == nil {
+	if !s.begun {
+		s.begun = true
 		if err := s.beginLocked(); err != nil {
 			s.finishLocked(err)
 			return nil, s.err
 		}
 	}
-	msg, ok := s.next()
+	msg, ok := s.nextLocked()
 	switch {
 	case s.leftLocked():
 		s.finishLocked(s.cl.contextStatus())
@@ -155,11 +166,8 @@ func (s *clientStream) beginLocked() error {
 	}
 	// An interceptor may also end the goroutine, as the failure of a test does.
 	defer s.endLocked()
-	s.run(func(m proto.Message) bool {
-		s.short = append(s.short, m)
-		return true
-	})
-	s.next = s.nextShort
+	s.short = s.single[:0]
+	s.run(nil)
 	if s.cl.ended() {
 		return s.cl.contextStatus()
 	}
@@ -236,8 +244,11 @@ func isShort(req proto.Message) bool {
 	}
 }
 
-// nextShort returns the next message of a handler that has run.
-func (s *clientStream) nextShort() (proto.Message, bool) {
+// nextLocked returns the next message of the coroutine, or of a handler that has run.
+func (s *clientStream) nextLocked() (proto.Message, bool) {
+	if s.next != nil {
+		return s.next()
+	}
 	if len(s.short) == 0 {
 		return nil, false
 	}
@@ -246,10 +257,11 @@ func (s *clientStream) nextShort() (proto.Message, bool) {
 	return m, true
 }
 
-// run runs the handler, and passes its messages to yield.
+// run runs the handler, and passes its messages to yield. If yield is nil, it keeps them in short.
 func (s *clientStream) run(yield func(proto.Message) bool) {
 	defer recoverTo(&s.handler, s.cl.method)
-	ss := &serverStream{s: s, yield: yield}
+	ss := &s.server
+	ss.yield = yield
 	if icept := s.ch.opts.Stream; icept != nil {
 		info := &grpc.StreamServerInfo{FullMethod: s.cl.method, IsServerStream: true}
 		s.handler = icept(s.impl, ss, info, s.desc.Handler)
@@ -308,6 +320,10 @@ func (ss *serverStream) SendMsg(m any) error {
 		return err
 	}
 	ss.s.cl.closeHeader()
+	if ss.yield == nil {
+		ss.s.short = append(ss.s.short, msg)
+		return nil
+	}
 	if !ss.yield(msg) {
 		ss.stopped = true
 		return ss.s.cl.contextStatus()

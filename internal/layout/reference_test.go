@@ -309,6 +309,7 @@ func encoderTable(t *testing.T, b *strings.Builder) {
 			fmt.Fprintf(b, "| %s | %s | %s | %s | %s | `%s`: %s → %s |\n", cellText(name), doc, takes, domain, order, s.text, sample, written)
 		}
 	}
+	b.WriteString("\n`nord` writes `P`, the exponent of ten plus 300 in three digits, and the digits of the number without zeros at the end: 12.5 is `P301125`. A negative number has `N`, each digit of that subtracted from 9, and `~`; zero is `O`.\n")
 	fmt.Fprintf(b, "\nThe hashes of `salt` and `hash` are %s. A read without the salted value reads all shards and merges the results.\n", strings.Join(slices.Sorted(maps.Keys(rowkey.Digests)), ", "))
 }
 
@@ -484,11 +485,17 @@ rules:
 	}
 	fmt.Fprintf(b, "The row key of an entry is the ordered code of the cells of the index's key and of the row key in the table: `%s` for the item `{id: o1, city: Rome, rank: 7}`, where `00 01` separates. ", strings.ReplaceAll(string(at.Row), "\x00\x01", " 00 01 "))
 	b.WriteString("A view of all attributes has the families of the table. Another view has a cell `default:NAME` for each attribute, and `default:_type_NAME` for a value whose type differs from the schema's.\n\n" +
+		"The DynamoDB endpoint reads a view as the index. Native readers name the view instead of a table. In Python the entries of Rome, and those with a rank from 7 to 9 by [SQL](sql.md#from-a-program), whose rows also have the columns of the key:\n\n" +
+		"```python\nview = client.get_materialized_view(\"my-instance\", \"orders__by-rank\")\n" +
+		"rome = view.read_rows(ReadRowsQuery(row_ranges=RowRange(b\"Rome\\x00\\x01\", b\"Rome\\x00\\x02\")))\n" +
+		"query = \"SELECT * FROM `orders__by-rank` WHERE city = @city AND rank BETWEEN @low AND @high ORDER BY rank\"\n" +
+		"rows = client.execute_query(query, \"my-instance\", parameters={\"city\": b\"Rome\", \"low\": b\"P3007\", \"high\": b\"P3009\"})\n```\n\n" +
+		"An [access pattern](access.md#sql) checks such a read, in either form, against the answer of DynamoDB.\n\n" +
 		"An index can be a view if, in each rule whose items it can have:\n\n" +
 		"* each key attribute of the index has one cell, in the same column under all rules, that sorts as the values do: no codec for S and B, `nord` for N. It has no `derive`, its type is in the schema, and a key attribute of the table has a put of its own;\n" +
 		"* each other projected attribute has one cell of one column too. If the view has all attributes, sets, maps and derived attributes may have their usual cells;\n" +
 		"* no projected attribute is kept in timestamps (`ts`, `ttl`) or versions (lists), since a view has the newest cell of each column, at time 0.\n\n" +
-		fmt.Sprintf("`shard`, `row`, `joiner` and `lag` are for tables. A table can have %d views. The query of a view cannot change: if the mapping changes it, `load` asks to delete the view first. Bigtable leaves a row of more than 1 MiB out of a view. An item whose row key in the view would exceed 4 KiB is refused.\n", maxViews))
+		fmt.Sprintf("`shard`, `row`, `joiner` and `lag` are for tables. A table can have %d views. The query of a view cannot change: if the mapping changes it, `load` asks to delete the view first. It asks for the same if the index becomes a table, or to delete the table if it becomes a view. Bigtable leaves a row of more than 1 MiB out of a view. An item whose row key in the view would exceed 4 KiB is refused.\n", maxViews))
 }
 
 // typeCells writes the table of types, each as it is laid out by type, in the row of its own

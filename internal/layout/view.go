@@ -26,6 +26,7 @@ type View struct {
 	key     attr.KeySchema
 	l       *rules
 	keys    []viewKey
+	order   []string // the columns of keys in the query
 	// rules are the rules whose items the view can hold.
 	rules []*rule
 	// columns has the place of each column's cell in the table, by the name of the column. It is nil
@@ -114,20 +115,20 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key attr.KeySchema, path strin
 		w.columns = map[string]place{}
 		w.untagged()
 	}
-	var present, order []string
+	var present []string
 	for _, a := range key.Attrs() {
 		p, by := w.column(a.Name)
 		if by == nil {
 			continue // rejected
 		}
 		w.sorts(a)
-		w.keys = append(w.keys, viewKey{a, p, by})
-		present, order = append(present, p.expression()+" IS NOT NULL"), append(order, quoteName(w.add(a.Name, p)))
+		w.keys, w.order = append(w.keys, viewKey{a, p, by}), append(w.order, w.add(a.Name, p))
+		present = append(present, p.expression()+" IS NOT NULL")
 		for _, mark := range w.marks(a.Name) { // if it has another type, the item is not in the index
 			present = append(present, mark.expression()+" IS NULL")
 		}
 	}
-	w.selected, order = append(w.selected, "  _key AS "+quoteName(sourceKeyColumn)), append(order, quoteName(sourceKeyColumn))
+	w.selected = append(w.selected, "  _key AS "+quoteName(sourceKeyColumn))
 	for _, family := range families {
 		w.selected = append(w.selected, "  "+quoteName(family)+" AS "+quoteName(family))
 	}
@@ -138,7 +139,11 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key attr.KeySchema, path strin
 		w.stored()
 	}
 	w.sql = "SELECT\n" + strings.Join(w.selected, ",\n") + "\nFROM " + quoteName(c.spec.Target.Table) +
-		"\nWHERE " + strings.Join(present, " AND ") + "\nORDER BY " + strings.Join(order, ", ") + "\n"
+		"\nWHERE " + strings.Join(present, " AND ") + "\nORDER BY "
+	for _, name := range w.order {
+		w.sql += quoteName(name) + ", "
+	}
+	w.sql += quoteName(sourceKeyColumn) + "\n"
 	return w.View
 }
 

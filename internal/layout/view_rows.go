@@ -3,6 +3,7 @@ package layout
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,6 +47,29 @@ func (v *View) splitViewKey(key []byte) (values [][]byte, source []byte, ok bool
 // form returns the value of the cell of a key attribute.
 func (k *viewKey) form(v attr.Value) ([]byte, bool) {
 	return k.codec.Encode(v, codec.Schema{Type: k.Type})
+}
+
+// RowOf returns the row with the given values of the columns of the view's query, by their names. cells
+// are those of whole families, in order. The error names a missing column of the row key.
+func (v *View) RowOf(columns map[string][]byte, cells []Cell) (Row, error) {
+	var row Row
+	for i, name := range append(slices.Clone(v.order), sourceKeyColumn) {
+		part, ok := columns[name]
+		if !ok {
+			return Row{}, fmt.Errorf("the column %s of the row key of view %s is missing", name, v.id)
+		}
+		if i > 0 {
+			row.Key = append(row.Key, viewJoiner.Delimiter()...)
+		}
+		row.Key = appendViewPart(row.Key, part)
+	}
+	for _, name := range slices.Sorted(maps.Keys(columns)) {
+		if !slices.Contains(v.order, name) { // columns of the key have no cells
+			row.Cells = append(row.Cells, Cell{Family: viewFamily, Qualifier: []byte(name), Value: columns[name]})
+		}
+	}
+	row.Cells = append(row.Cells, cells...)
+	return row, nil
 }
 
 // Locate returns the row of the view for the item with the given key attributes of index and table.

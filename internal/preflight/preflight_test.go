@@ -96,6 +96,7 @@ func options(f fake) preflight.Options {
 // TestRun: each fault is one finding with a remedy.
 func TestRun(t *testing.T) {
 	t.Parallel()
+	notFound := status.Error(codes.NotFound, "n")
 	for name, c := range map[string]struct {
 		changes fake
 		wrong   string // "": no fault
@@ -107,11 +108,12 @@ func TestRun(t *testing.T) {
 		"an emulator":                  {fake{"GetAppProfile": status.Error(codes.Unimplemented, "u"), "TestIamPermissions": status.Error(codes.Unimplemented, "u"), "header": nil}, ""},
 		"permissions that are missing": {fake{"TestIamPermissions": &iampb.TestIamPermissionsResponse{Permissions: allPermissions().GetPermissions()[1:]}}, "permissions: the credentials lack bigtable.tables.create on projects/p/instances/i"},
 		"another rule":                 {fake{"GetTable": &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"f": {}}}}, "tables: family f of t has the garbage-collection rule"},
-		"no such table":                {fake{"GetTable": status.Error(codes.NotFound, "n")}, ""},
+		"no such table":                {fake{"GetTable": notFound, "GetMaterializedView": notFound}, ""},
+		"a view instead of a table":    {fake{"GetTable": notFound}, "tables: a materialized view has the id of the table t: delete the view, so that the table is created, or use another instance (gcloud bigtable materialized-views delete t --instance=i)"},
 		"no permission for views":      {fake{"TestIamPermissions": &iampb.TestIamPermissionsResponse{Permissions: allPermissions().GetPermissions()[:9]}}, "permissions: the credentials lack bigtable.materializedViews.delete, bigtable.materializedViews.get, bigtable.materializedViews.readRows, bigtable.materializedViews.sampleRowKeys on"},
-		"no such view":                 {fake{"GetMaterializedView": status.Error(codes.NotFound, "n")}, ""},
+		"a table instead of a view":    {fake{"GetMaterializedView": notFound}, "views: a table has the id of the materialized view t__g: delete the table"},
 		"no views":                     {fake{"GetMaterializedView": status.Error(codes.Unimplemented, "u")}, "views: the server has no materialized views, and t__g is one (as: view)"},
-		"another query":                {fake{"GetMaterializedView": &btapb.MaterializedView{Query: "SELECT 2"}}, "views: the query of t__g differs from the mapping's"},
+		"another query":                {fake{"GetMaterializedView": &btapb.MaterializedView{Query: "SELECT 2"}}, "views: the materialized view t__g exists with another query"},
 		"a clock that is off":          {fake{"header": metadata.Pairs("date", "Tue, 24 Nov 2026 11:58:00 GMT")}, "clock: this machine's clock differs from the server's by 2m0s"},
 	} {
 		findings, err := preflight.Run(t.Context(), options(good(c.changes)))

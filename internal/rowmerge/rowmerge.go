@@ -99,7 +99,7 @@ func (m *Merger[C]) Merge(resp *btpb.ReadRowsResponse) iter.Seq2[Row[C], error] 
 			}
 		}
 		if key := resp.GetLastScannedRowKey(); len(key) > 0 {
-			if err := m.scanned(key); err != nil {
+			if err := m.Passed(key); err != nil {
 				yield(Row[C]{}, err)
 			}
 		}
@@ -248,8 +248,9 @@ func (m *Merger[C]) reset(c *btpb.ReadRowsResponse_CellChunk) error {
 	return nil
 }
 
-// scanned sets the key up to which the read is complete.
-func (m *Merger[C]) scanned(key []byte) error {
+// Passed sets the key up to which the read is complete: of a row that the server removed, or of one
+// that arrived without chunks.
+func (m *Merger[C]) Passed(key []byte) error {
 	if m.state != betweenRows {
 		return fmt.Errorf("row %q is reported as scanned inside row %q", key, m.row.Key)
 	}

@@ -13,6 +13,6 @@
 //   - intercept: calls functions of a test between a client and its Bigtable.
 //   - peer: the Bigtables under tests of the DynamoDB endpoint, such as Google's bttest;
 //     synthetic: tables of items.
-//   - race: whether the race detector runs; cputime: the CPU time of benchmarks;
-//     faketb: a testing.TB for examples.
+//   - race: whether the race detector runs; cputime: the CPU time of benchmarks; costs: baselines
+//     of allocations and calls; faketb: a testing.TB for examples.
 package test

@@ -24,8 +24,8 @@ func (f *Fault) Remove() { f.armed.Remove() }
 // FaultOption restricts the calls that a fault affects, or changes its effect.
 type FaultOption func(*fault.Spec)
 
-// OnTable limits a fault to calls on the Bigtable table with the given id, or on the DynamoDB table
-// with the given name.
+// OnTable limits a fault to calls on the table or materialized view of Bigtable with the given id, or
+// on the DynamoDB table with the given name.
 func OnTable(id string) FaultOption { return func(s *fault.Spec) { s.Table = id } }
 
 // OnRow limits a fault to calls that name the row with the given key: calls that write the row, and

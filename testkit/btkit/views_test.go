@@ -46,6 +46,28 @@ func rowsOf(t *testing.T, client *bigtable.Client) (n int, err error) {
 	return n, err
 }
 
+// A fault can be for the reads of a view alone, and one for its table leaves them unaffected.
+func TestOnTable_View(t *testing.T) {
+	t.Parallel()
+	env := btkit.Start(t)
+	viewOf(t, env)
+	client := env.Bigtable(t)
+	lost := status.Error(codes.DataLoss, "scripted")
+	env.Fail("ReadRows", lost, btkit.OnTable("t"))
+	if n, err := rowsOf(t, client); err != nil || n != 1 {
+		t.Errorf("with a fault for the table, the view has %d rows, %v", n, err)
+	}
+	fault := env.Fail("ReadRows", lost, btkit.OnTable("v"), btkit.OnRow("Paris"), btkit.Times(1))
+	if _, err := rowsOf(t, client); status.Code(err) != codes.DataLoss || fault.Hits() != 1 {
+		t.Errorf("with a fault for the view: %v, %d hits", err, fault.Hits())
+	}
+	drop := env.Fail("DeleteMaterializedView", lost, btkit.OnTable("v"))
+	_, err := btapb.NewBigtableInstanceAdminClient(env.Conn()).DeleteMaterializedView(t.Context(), &btapb.DeleteMaterializedViewRequest{Name: instanceOf(env) + "/materializedViews/v"})
+	if status.Code(err) != codes.DataLoss || drop.Hits() != 1 {
+		t.Errorf("a deletion of the view: %v, %d hits", err, drop.Hits())
+	}
+}
+
 // A view follows its table at once, after a lag, or on request.
 func TestViewLag(t *testing.T) {
 	t.Parallel()

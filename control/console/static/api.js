@@ -28,7 +28,7 @@ async function ask(method, path, body, headers = {}) {
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch {
-    throw new APIError(0, { code: 'unreachable', text: 'the server does not answer', remedy: 'see whether it still runs' });
+    throw new APIError(0, { code: 'unreachable', text: 'The server does not respond.', remedy: 'Check that it is running.' });
   }
   const text = await response.text();
   let answer;

@@ -17,13 +17,13 @@ const routes = [
   [/^\/migration$/, 'migration.js', 'Migration'],
 ];
 const places = [
-  ['/', 'Home', 'the addresses of the endpoints, and all tables with their rows and items'], ['/requests', 'Requests', 'the requests of both endpoints, live'],
-  ['/query', 'Query', 'requests and statements to run'], ['/streams', 'Streams', 'the changes of a table'], ['/lab', 'Lab', 'clock, garbage collection, snapshots and faults'],
-  ['/migration', 'Migration', 'verify, lint and plan, and an editor of mappings'], ['/docs/index', 'Docs', 'all documents'],
+  ['/', 'Home', 'addresses of the endpoints, and all tables'], ['/requests', 'Requests', 'live requests of both endpoints'],
+  ['/query', 'Query', 'run requests and statements'], ['/streams', 'Streams', 'changes of tables'], ['/lab', 'Lab', 'clock, garbage collection, snapshots and faults'],
+  ['/migration', 'Migration', 'live tables, fixtures, and an editor for mappings'], ['/docs/index', 'Docs', 'all documents'],
 ];
 
 const nav = h('nav', { 'aria-label': 'Pages' }, places.map(([href, label]) => h('a', { href }, label)));
-const state = h('a', { href: '/lab', hidden: true });
+const state = h('a', { href: '/lab', hidden: true, title: 'The server’s clock' }), help = h('a', {}, 'Help');
 const main = document.querySelector('main') ?? h('main', { id: 'main', tabindex: -1 });
 let doc = main.isConnected && location.pathname; // the path of the document that the server put into the page
 let leaving = new AbortController();
@@ -40,8 +40,8 @@ async function signIn() {
 function askToken() {
   const input = h('input', { class: 'mono', size: 44, 'aria-label': 'Token', autocomplete: 'off', autofocus: true });
   const said = h('div');
-  fill(main, h('h1', {}, 'Which token?'),
-    h('p', {}, 'The server creates a new token at each start, which keeps other pages out. The address printed after “# Console:” contains it; it is also printed as TABLETOP_CONSOLE_TOKEN and written to the port file. With --token-file it comes from that file.'),
+  fill(main, h('h1', {}, 'Sign in'),
+    h('p', {}, 'The server prints a new token at each start: in the address after “# Console:”, as TABLETOP_CONSOLE_TOKEN, and in the port file. With --token-file, the token is in that file.'),
     h('form', { class: 'bar', onsubmit: async (e) => {
       e.preventDefault();
       try {
@@ -60,7 +60,7 @@ export const serverTime = () => new Date(Date.parse(known.clock.now) + (known.cl
 function stand() {
   if (!known) return;
   const now = serverTime();
-  const parts = [`clock ${now.toISOString().slice(0, 19)}Z`];
+  const parts = [`${now.toISOString().slice(0, 19).replace('T', ' ')} UTC`];
   if (known.clock.frozen) parts.push('frozen');
   else if (Math.abs(now - Date.now()) > 5000) parts.push('shifted');
   if (known.faults) parts.push(`${known.faults} fault${known.faults > 1 ? 's' : ''} armed`);
@@ -109,8 +109,12 @@ async function show() {
     else if (href === '/' && /^\/(t|v|d|keys|history)\//.test(location.pathname) || doc && href.startsWith('/docs/')) a.setAttribute('aria-current', 'true');
     else a.removeAttribute('aria-current');
   }
+  // Each page has a section of its name in the document of the console.
+  help.setAttribute('href', '/docs/console' + (route ? '#' + route[2].toLowerCase() : ''));
+  help.hidden = !!doc;
   if (doc) {
     standing().catch(() => {}); // a document needs no token
+    (await import('./docs.js')).show(main);
     document.documentElement.dataset.ready = doc;
     return;
   }
@@ -149,13 +153,21 @@ export function go(path) {
 }
 
 document.body.append(
-  h('a', { class: 'skip', href: '#main' }, 'To the content'),
-  h('header', {}, h('b', {}, 'Tabletop'), nav, h('span', { class: 'state' }, state)), main);
+  h('a', { class: 'skip', href: '#main' }, 'Skip to content'),
+  h('header', {}, h('b', {}, 'Tabletop'), nav, h('span', { class: 'state' }, state, help)), main);
 document.addEventListener('click', (e) => {
   const a = e.target.closest?.('a[href^="/"]:not([href^="/docs/"])'); // the server renders documents
   if (!a || e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
   e.preventDefault();
   go(a.getAttribute('href'));
+});
+// A slash goes to the search of the documents, and Ctrl-K does so from each page.
+document.addEventListener('keydown', (e) => {
+  const field = main.querySelector('nav input'), slash = doc && e.key === '/' && !e.target.closest?.('input, textarea, select');
+  if (!slash && !(e.key === 'k' && (e.ctrlKey || e.metaKey) && !document.querySelector('dialog'))) return;
+  e.preventDefault();
+  if (doc) field.focus();
+  else location.assign('/docs/search');
 });
 addEventListener('popstate', () => {
   if (doc && doc === location.pathname) return; // a section of the same document

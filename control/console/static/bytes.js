@@ -72,18 +72,18 @@ export function bytesShown(b, most = 200) {
 /** meanings returns the possible meanings of bytes: [name, text]. */
 export function meanings(b) {
   const bytes = bytesOf(b, 64 << 10);
-  const out = [['bytes', String(lengthOf(b))]];
+  const out = [['Bytes', String(lengthOf(b))]];
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-    out.push(['text', text]);
+    out.push(['Text', text]);
     if (/^\s*[[{]/.test(text)) out.push(['JSON', JSON.stringify(JSON.parse(text), null, 2)]);
   } catch { /* neither */ }
   const view = new DataView(bytes.buffer);
   if (bytes.length === 8) {
-    out.push(['int64, big endian', int64Of(bytes)], ['float64, big endian', String(view.getFloat64(0))]);
+    out.push(['Int64, big endian', int64Of(bytes)], ['Float64, big endian', String(view.getFloat64(0))]);
   }
-  if (bytes.length === 4) out.push(['int32, big endian', String(view.getInt32(0))], ['float32, big endian', String(view.getFloat32(0))]);
-  out.push(['hex', Array.from(bytes.subarray(0, 4096), (n) => n.toString(16).padStart(2, '0')).join(' ') + (bytes.length > 4096 ? ' …' : '')]);
+  if (bytes.length === 4) out.push(['Int32, big endian', String(view.getInt32(0))], ['Float32, big endian', String(view.getFloat32(0))]);
+  out.push(['Hex', Array.from(bytes.subarray(0, 4096), (n) => n.toString(16).padStart(2, '0')).join(' ') + (bytes.length > 4096 ? ' …' : '')]);
   return out;
 }
 

@@ -23,10 +23,10 @@ function itemShown(i) {
 /** changesShown returns an element with the answer of snapshots/{name}/changes. */
 export function changesShown(answer, info) {
   const to = answer.to ? `“${plain(answer.to)}”` : 'now';
-  if (!answer.tables.length) return h('div', { class: 'note' }, `From “${plain(answer.from)}” to ${to} nothing has changed${answer.cut ? ', as far as was compared' : ''}.`);
+  if (!answer.tables.length) return h('div', { class: 'note' }, `From “${plain(answer.from)}” to ${to} nothing changed${answer.cut ? ' in the compared rows' : ''}.`);
   return h('section', { class: 'card', 'data-changes': answer.from }, h('h2', {}, `From “${plain(answer.from)}” to ${to}`),
-    answer.cut && h('div', { class: 'note warn' }, 'There are more rows than a page compares; the rest is not counted.'),
-    answer.tables.map((t) => h('details', { open: answer.tables.length < 4, 'data-table': t.table }, h('summary', {}, h('b', {}, plain(t.table)), ' ', t.change !== 'changed' && `was ${t.change}, `, [countsSaid('rows', t.rows), countsSaid('items', t.items)].filter(Boolean).join('; ')),
+    answer.cut && h('div', { class: 'note warn' }, 'Only some of the rows were compared.'),
+    answer.tables.map((t) => h('details', { open: answer.tables.length < 4, 'data-table': t.table }, h('summary', {}, h('b', {}, plain(t.table)), ' ', t.change !== 'changed' && `${t.change}, `, [countsSaid('rows', t.rows), countsSaid('items', t.items)].filter(Boolean).join('; ')),
       t.shown.map((row) => h('div', { class: 'item', 'data-row': row.change }, h('p', {}, marks[row.change], ' ',
         row.change === 'removed' || answer.to ? keyShown(row) : h('a', { href: `/t/${part(t.instance)}/${part(t.table)}/rows` + query({ project: projectOf(t.name) === info.project ? '' : projectOf(t.name), prefix: textOf(row.key, 4096) }) }, keyShown(row))),
       h('table', {}, h('tbody', {}, cellsShown(row))), row.items?.map(itemShown), row.more > 0 && h('p', { class: 'soft' }, `and ${number(row.more)} more cells and items`))),

@@ -4,7 +4,7 @@ import { dynamo, part, post } from './api.js';
 import { escapes, unescapedText } from './bytes.js';
 
 const field = (label, ...inputs) => h('label', { class: 'field' }, label, inputs.length > 1 ? h('span', { class: 'bar' }, inputs) : inputs);
-const typed = (label) => h('select', { 'aria-label': label }, [['S', 'string'], ['N', 'number'], ['B', 'binary']].map(([value, name]) => h('option', { value }, name)));
+const typed = (label) => h('select', { 'aria-label': label }, [['S', 'String'], ['N', 'Number'], ['B', 'Binary']].map(([value, name]) => h('option', { value }, name)));
 
 /** keyFields returns the fields of a DynamoDB table's name and key, and create, which creates it and returns its name. */
 function keyFields() {
@@ -12,7 +12,7 @@ function keyFields() {
   const hash = h('input', { 'aria-label': 'Name of the partition key', placeholder: 'id', title: escapes, required: true }), hashType = typed('Type of the partition key');
   const sort = h('input', { 'aria-label': 'Name of the sort key', placeholder: 'none', title: escapes }), sortType = typed('Type of the sort key');
   return {
-    el: [field('name', name), field('partition key', hash, hashType), field('sort key', sort, sortType)], name, hash, hashType, sort,
+    el: [field('Name', name), field('Partition key', hash, hashType), field('Sort key', sort, sortType)], name, hash, hashType, sort,
     async create() {
       const keys = [[unescapedText(hash.value), hashType.value], sort.value && [unescapedText(sort.value), sortType.value]].filter(Boolean);
       await dynamo('CreateTable', {
@@ -44,18 +44,18 @@ function form(title, label, act, ...fields) {
 /** createDynamoDB asks for a DynamoDB table, creates it, and calls done with the path of its page. */
 export function createDynamoDB(done) {
   const fields = keyFields();
-  form('Create a DynamoDB table', 'Create the table', async () => done('/d/' + part(await fields.create())), fields.el);
+  form('New DynamoDB table', 'Create table', async () => done('/d/' + part(await fields.create())), fields.el);
 }
 
 /** createBigtable asks for a Bigtable table, creates it, and calls done with the path of its page. */
 export function createBigtable(info, done) {
   const name = h('input', { 'aria-label': 'Name of the table', placeholder: 'orders', required: true });
   const families = h('input', { 'aria-label': 'Families', placeholder: 'f, g', required: true }), versions = h('input', { type: 'number', min: 1, max: 100000, 'aria-label': 'Versions to keep', placeholder: 'all' });
-  form('Create a Bigtable table', 'Create the table', async () => {
+  form('New Bigtable table', 'Create table', async () => {
     const rule = versions.value ? { gcRule: { maxNumVersions: Number(versions.value) } } : {};
     const t = await post(`tables/${part(info.instance)}/${part(name.value)}`, { families: Object.fromEntries(families.value.split(/[\s,]+/).filter(Boolean).map((f) => [f, rule])) });
     done(`/t/${part(t.instance)}/${part(t.table)}`);
-  }, field('name', name), field('families', families), field('versions to keep', versions));
+  }, field('Name', name), field('Families', families), field('Versions to keep', versions));
 }
 
 // A number of plain JSON, as its text: numbers of DynamoDB have 38 digits.
@@ -92,8 +92,8 @@ export function itemsOf(text) {
 /** importFile asks for a file and a table, puts the items, and calls done with the path of the table's page. preset is the table to begin with. */
 export function importFile(tables, done, preset) {
   const file = h('input', { type: 'file', accept: '.json,.jsonl,.ndjson,.txt', 'aria-label': 'File', required: true });
-  const to = h('select', { 'aria-label': 'Table' }, h('option', { value: '' }, 'a new table'), tables.map((name) => h('option', { value: name, selected: name === preset }, plain(name))));
-  const fields = keyFields(), fresh = h('div', { class: 'field-group' }, fields.el), said = h('p', { class: 'soft', 'aria-live': 'polite' }, 'One item a line, in the JSON of DynamoDB or as a plain object. A file that “Save as JSON lines” wrote fits.');
+  const to = h('select', { 'aria-label': 'Table' }, h('option', { value: '' }, 'New table'), tables.map((name) => h('option', { value: name, selected: name === preset }, plain(name))));
+  const fields = keyFields(), fresh = h('div', { class: 'field-group' }, fields.el), said = h('p', { class: 'soft', 'aria-live': 'polite' }, 'One item per line, as DynamoDB JSON or a plain object: the format of “Save as JSON lines”.');
   let items = [];
   const follow = () => {
     fresh.hidden = to.value !== '';
@@ -129,5 +129,5 @@ export function importFile(tables, done, preset) {
     }
     notify(`${counted(items.length, 'item')} imported.`);
     done('/d/' + part(table));
-  }, field('file', file), field('table', to), fresh, said);
+  }, field('File', file), field('Table', to), fresh, said);
 }

@@ -1,4 +1,5 @@
 // Elements, and untrusted texts. Data gets into the document only by text nodes.
+import { remove } from './api.js';
 
 /** h creates an element. In props, on... are listeners; "class" and attributes are set unchanged. */
 export function h(tag, props, ...children) {
@@ -108,12 +109,18 @@ export function errorBox(err) {
 // Pages for the requests that remedies name.
 const places = { tables: ['/', 'Home'], requests: ['/requests', 'Requests'], faults: ['/lab', 'Lab'], snapshots: ['/lab', 'Lab'], migrate: ['/migration', 'Migration'] };
 
+// removal returns a button that removes a fault.
+const removal = (path) => button('Remove the fault', async (b) => {
+  await remove(path);
+  b.replaceWith('It is removed now.');
+});
+
 function remedyShown(text) {
   const out = [];
   let at = 0;
-  for (const m of text.matchAll(/GET \/api\/v1\/(tables|requests|faults|snapshots|migrate)(?![\w/{])/g)) {
-    const [href, name] = places[m[1]];
-    out.push(plain(text.slice(at, m.index)), h('a', { href }, name));
+  for (const m of text.matchAll(/GET \/api\/v1\/(tables|requests|faults|snapshots|migrate)(?![\w/{])|DELETE \/api\/v1\/(faults\/\w+\/\d+) removes the fault/g)) {
+    const [href, name] = places[m[1]] ?? [];
+    out.push(plain(text.slice(at, m.index)), href ? h('a', { href }, name) : removal(m[2]));
     at = m.index + m[0].length;
   }
   return [...out, plain(text.slice(at))];
@@ -138,7 +145,7 @@ export function copier(label, text, name) {
       await navigator.clipboard.writeText(what);
       notify('Copied.');
     } catch {
-      dialog('To copy', h('pre', {}, what));
+      dialog('Copy this text', h('pre', {}, what));
     }
   }, { 'aria-label': name });
 }

@@ -40,25 +40,25 @@ export function faultForm(known, first) {
   const select = (options) => h('select', {}, options.map((o) => h('option', {}, o)));
   const number = (min, step = 1) => ({ el: h('input', { type: 'number', min, step }), parse: Number });
   const box = () => ({ el: h('input', { type: 'checkbox' }) });
-  field('endpoint', 'endpoint', always, { el: select(['dynamodb', 'bigtable']) });
-  field('method', 'method', always, { el: h('input', { class: 'mono', list: 'fault-methods', placeholder: '* for all' }) });
-  const effect = field('effect', 'effect', (g) => effects[g.endpoint]?.includes(g.effect), { el: select([]) });
-  const code = field('code', 'error', fails, { el: select([]), read: (v) => (dynamo(f) ? short(v) : v ?? '') });
-  field('message', 'text of the error', fails, { el: h('input', { placeholder: 'that of the service' }) });
-  field('reasons', 'reasons', (g) => dynamo(g) && g.effect === 'fail' && short(g.code) === 'TransactionCanceled', {
+  field('endpoint', 'Endpoint', always, { el: select(['dynamodb', 'bigtable']) });
+  field('method', 'Method', always, { el: h('input', { class: 'mono', list: 'fault-methods', placeholder: '* for all' }) });
+  const effect = field('effect', 'Effect', (g) => effects[g.endpoint]?.includes(g.effect), { el: select([]) });
+  const code = field('code', 'Error', fails, { el: select([]), read: (v) => (dynamo(f) ? short(v) : v ?? '') });
+  field('message', 'Error text', fails, { el: h('input', { placeholder: 'as in the service' }) });
+  field('reasons', 'Reasons', (g) => dynamo(g) && g.effect === 'fail' && short(g.code) === 'TransactionCanceled', {
     el: h('input', { class: 'mono', placeholder: 'None, ConditionalCheckFailed', title: known.reasons.join(', ') }), read: (v) => (v ?? []).join(', '), parse: (v) => v.split(/[\s,]+/).filter(Boolean),
   });
-  field('delay', 'delay', (g) => g.effect === 'delay', { el: h('input', { class: 'mono', placeholder: '90s' }) });
-  field('rows', 'rows that arrive', (g) => g.effect === 'cut', number(0));
-  field('snapshot', 'snapshot', (g) => g.effect === 'stale');
-  field('applied', 'done, answer lost', (g) => g.effect === 'fail', box());
-  field('table', 'table', always, { el: h('input', { class: 'mono', placeholder: 'any' }) });
-  field('row', 'row key', bigtable, { el: h('input', { class: 'mono', placeholder: 'any' }), read: (v) => v?.text ?? (v ? 'base64:' + v.base64 : ''), parse: (v) => (v.startsWith('base64:') ? { base64: v.slice(7) } : { text: v }) });
-  field('item', 'key of the item', dynamo, { el: h('input', { class: 'mono', placeholder: 'any, such as {"id":{"S":"a"}}' }), read: (v) => (v ? JSON.stringify(v) : ''), parse: JSON.parse });
-  field('behindDynamoDB', 'of the DynamoDB endpoint', bigtable, box());
-  field('skip', 'skip the first', always, number(0));
-  field('times', 'times', always, number(1));
-  field('probability', 'probability', always, number(0, 'any'));
+  field('delay', 'Delay', (g) => g.effect === 'delay', { el: h('input', { class: 'mono', placeholder: '90s' }) });
+  field('rows', 'Rows before it', (g) => g.effect === 'cut', number(0));
+  field('snapshot', 'Snapshot', (g) => g.effect === 'stale');
+  field('applied', 'Applied, response lost', (g) => g.effect === 'fail', box());
+  field('table', 'Table', always, { el: h('input', { class: 'mono', placeholder: 'any' }) });
+  field('row', 'Row key', bigtable, { el: h('input', { class: 'mono', placeholder: 'any' }), read: (v) => v?.text ?? (v ? 'base64:' + v.base64 : ''), parse: (v) => (v.startsWith('base64:') ? { base64: v.slice(7) } : { text: v }) });
+  field('item', 'Item key', dynamo, { el: h('input', { class: 'mono', placeholder: 'any, such as {"id":{"S":"a"}}' }), read: (v) => (v ? JSON.stringify(v) : ''), parse: JSON.parse });
+  field('behindDynamoDB', 'Calls by the DynamoDB endpoint', bigtable, box());
+  field('skip', 'Skip the first', always, number(0));
+  field('times', 'Times', always, number(1));
+  field('probability', 'Probability', always, number(0, 'any'));
 
   function draw() {
     const options = (el, list, now) => fill(el, (list.includes(now) || !now ? list : [now, ...list]).map((o) => h('option', {}, o)));

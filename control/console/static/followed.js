@@ -34,7 +34,7 @@ function chart(name) {
   let shownNow, spot = -1;
   function point() {
     const { start, step, lags } = shownNow;
-    tip.textContent = lags[spot] === undefined ? 'Point at a place of the chart, or use the arrow keys. Each bar is the greatest lag of ten seconds; a line at the bottom is time without a follower.'
+    tip.textContent = lags[spot] === undefined ? 'Each bar is the greatest lag of ten seconds; a line at the bottom is time without a follower. Point at a bar, or use the arrow keys.'
       : `${clockOf(start + spot * step)} · ${lags[spot] < 0 ? 'nothing followed' : 'at most ' + lagText(lags[spot])}`;
   }
   function draw(t) {
@@ -76,12 +76,12 @@ function factsOf(t) {
   const lag = t.lagNanoseconds / 1e6, worst = t.shards?.reduce((a, b) => a.lagNanoseconds > b.lagNanoseconds ? a : b);
   const n = t.dirty, proof = t.proof;
   return [
-    h('div', {}, fact('follower', t.running ? plain(t.running) : h('span', { class: 'bad' }, 'none'), t.mode && `, ${t.mode}`)),
-    t.saved && h('div', {}, fact('lag', h('b', { class: lag < 0 ? 'bad' : '' }, lagText(lag)), worst && h('small', { title: plain(worst.id) }, ` worst of ${counted(t.shards.length, 'shard')}`))),
-    t.saved && h('div', {}, fact('applied', `${counted(t.changes, 'change')}, ${number(Math.round(t.rate))} a second`)),
-    h('div', {}, fact('dead letters', h('span', { class: t.letterCount ? 'bad' : 'ok' }, number(t.letterCount)))),
-    t.throttles > 0 && h('div', {}, fact('throttled', counted(t.throttles, 'time'))),
-    h('div', {}, fact('verified', proof
+    h('div', {}, fact('Follower', t.running ? plain(t.running) : h('span', { class: 'bad' }, 'none'), t.mode && `, ${t.mode}`)),
+    t.saved && h('div', {}, fact('Lag', h('b', { class: lag < 0 ? 'bad' : '' }, lagText(lag)), worst && h('small', { title: plain(worst.id) }, ` worst of ${counted(t.shards.length, 'shard')}`))),
+    t.saved && h('div', {}, fact('Applied', `${counted(t.changes, 'change')}, ${number(Math.round(t.rate))} per second`)),
+    h('div', {}, fact('Dead letters', h('span', { class: t.letterCount ? 'bad' : 'ok' }, number(t.letterCount)))),
+    t.throttles > 0 && h('div', {}, fact('Throttled', counted(t.throttles, 'time'))),
+    h('div', {}, fact('Verified', proof
       ? [`${plain(proof.at.slice(0, 19))}Z${proof.dirty ? ', changed keys' : ''}: ${number(proof.compared)} compared, `, h('span', { class: proof.differences ? 'bad' : 'ok' }, counted(proof.differences, 'difference')), `, ${number(proof.unsettled)} unsettled`,
         proof.valid && `; ${t.moreDirty ? 'more than ' : ''}${counted(n, 'key')} changed since`] : 'never')),
   ];
@@ -90,7 +90,7 @@ function factsOf(t) {
 function lettersOf(t) {
   if (!t.letterCount) return null;
   return h('details', { open: true }, h('summary', {}, counted(t.letterCount, 'dead letter'), t.letterCount > t.letters.length && `, the first ${number(t.letters.length)}`),
-    h('div', { class: 'scroll' }, h('table', {}, h('thead', {}, h('tr', {}, ['key', 'reason', 'mapping', 'time'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, t.letters.map((l) => h('tr', { 'data-letter': '' },
+    h('div', { class: 'scroll' }, h('table', {}, h('thead', {}, h('tr', {}, ['Key', 'Reason', 'Mapping', 'Time'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, t.letters.map((l) => h('tr', { 'data-letter': '' },
       h('td', { class: 'wraps' }, shown(l.key, 400)), h('td', { class: 'wraps' }, l.code && !l.reason.startsWith(l.code) && [h('b', {}, plain(l.code)), ' '], shown(l.reason, 2000)), h('td', { class: 'wraps' }, plain(l.mapping ?? '')), h('td', { class: 'nowrap soft' }, plain(l.at.slice(0, 19)), 'Z')))))));
 }
 
@@ -145,8 +145,8 @@ export async function show(main, { info, signal }) {
         names = now;
         cards.clear();
         for (const t of tables) cards.set(idOf(t), card(t, info));
-        fill(body, tables.length ? [...cards.values()].map((c) => c.el) : h('details', {}, h('summary', {}, 'No live DynamoDB table is followed into this server: how to begin'),
-          h('p', { class: 'soft' }, 'Load an export, then let the later changes of the table follow. This page then shows its lag, dead letters and next command.'),
+        fill(body, tables.length ? [...cards.values()].map((c) => c.el) : h('details', {}, h('summary', {}, 'No live DynamoDB table is followed. Show how to start'),
+          h('p', { class: 'soft' }, 'Load an export, then follow the table’s later changes. This page then shows the lag, the dead letters and the next command.'),
           command(`tabletop migrate load EXPORT --mapping mapping.yaml ${target(info)}`), command(`tabletop migrate follow TABLE ${target(info)}`)));
       }
       followed = tables.length > 0;

@@ -24,7 +24,7 @@ export function itemForm(keys, changed) {
 
   function add(name = '', value = { S: '' }) {
     const own = fixed(name);
-    const names = h('input', { class: 'mono', size: 16, placeholder: 'attribute', 'aria-label': 'Name of an attribute', title: escapes, value: exact(name), readonly: own });
+    const names = h('input', { class: 'mono', size: 16, placeholder: 'Attribute', 'aria-label': 'Name of an attribute', title: escapes, value: exact(name), readonly: own });
     const kind = h('select', { 'aria-label': 'Type of an attribute', disabled: own }, Object.entries(types).map(([type, { label }]) => h('option', { value: type }, type === label.toUpperCase() ? type : `${type} ${label}`)));
     kind.value = typeOf(value);
     const place = h('span', { class: 'bar' });
@@ -59,13 +59,13 @@ export function itemForm(keys, changed) {
   }
   el.addEventListener('input', read);
 
-  const form = [lines, h('div', { class: 'bar' }, button('Add an attribute', () => { add().focus(); read(); }))];
+  const form = [lines, h('div', { class: 'bar' }, button('Add attribute', () => { add().focus(); read(); }))];
   return {
     el,
     put(item) {
       const odd = item && Object.entries(item).find(([, v]) => !v || typeof v !== 'object' || !types[typeOf(v)] || Object.keys(v).length > 1);
       if (!item || odd) {
-        fill(el, h('div', { class: 'note' }, odd ? `The form cannot show the attribute ${plain(odd[0])}: its value has no type.` : 'The JSON has a mistake. Correct it there first.'));
+        fill(el, h('div', { class: 'note' }, odd ? `The form cannot show the attribute ${plain(odd[0])}: its value has no type.` : 'Correct the JSON first.'));
         return;
       }
       fill(lines);

@@ -134,3 +134,65 @@ export function readCode({ table, prefix, start, end, match, filter, most, rever
   const options = [`bigtable.LimitRows(${Number(most)})`, of.length && `bigtable.RowFilter(${of.length > 1 ? `bigtable.ChainFilters(${of.join(', ')})` : of[0]})`, reverse && 'bigtable.ReverseScan()'].filter(Boolean);
   return `err := client.Open(${goText(table)}).ReadRows(ctx, ${range}, func(r bigtable.Row) bool {\n\treturn true\n}, ${options.join(', ')})`;
 }
+
+const after = (bytes) => [...bytes, 0];
+
+/** rangeCode returns the code of a range of rows: those from a key, and before another one. */
+function rangeCode(r) {
+  const start = r.startKeyClosed !== undefined ? bytesIn(r.startKeyClosed) : r.startKeyOpen !== undefined ? after(bytesIn(r.startKeyOpen)) : [];
+  const end = r.endKeyOpen !== undefined ? bytesIn(r.endKeyOpen) : r.endKeyClosed !== undefined ? after(bytesIn(r.endKeyClosed)) : [];
+  return `bigtable.NewRange(${goBytes(start)}, ${goBytes(end)})`;
+}
+
+function rowsCode({ rowKeys = [], rowRanges = [] } = {}) {
+  if (!rowRanges.length && rowKeys.length) return rowKeys.length === 1 ? `bigtable.SingleRow(${goBytes(bytesIn(rowKeys[0]))})` : `bigtable.RowList{${rowKeys.map((k) => goBytes(bytesIn(k))).join(', ')}}`;
+  const ranges = [...rowKeys.map((k) => rangeCode({ startKeyClosed: k, endKeyClosed: k })), ...rowRanges.map(rangeCode)];
+  return ranges.length > 1 ? `bigtable.RowRangeList{${ranges.join(', ')}}` : ranges[0] ?? rangeCode({});
+}
+
+const timestamp = (micros = 0) => Number(micros) === -1 ? 'bigtable.ServerTime' : `bigtable.Timestamp(${BigInt(micros)})`;
+const column = (m) => `${goText(m.familyName ?? '')}, ${goBytes(bytesIn(m.columnQualifier?.rawValue ?? m.columnQualifier ?? ''))}`;
+const bytesCode = (base64 = '') => `[]byte(${goBytes(bytesIn(base64))})`;
+
+// mutations are the methods of a mutation in the Go client, by their names in JSON.
+const mutations = {
+  setCell: (m) => `Set(${column(m)}, ${timestamp(m.timestampMicros)}, ${bytesCode(m.value)})`,
+  addToCell: (m) => `AddIntToCell(${column(m)}, ${timestamp(m.timestamp?.rawTimestampMicros)}, ${BigInt(m.input?.intValue ?? 0)})`,
+  mergeToCell: (m) => `MergeBytesToCell(${column(m)}, ${timestamp(m.timestamp?.rawTimestampMicros)}, ${bytesCode(m.input?.rawValue)})`,
+  deleteFromColumn: (m) => m.timeRange ? `DeleteTimestampRange(${column(m)}, ${timestamp(m.timeRange.startTimestampMicros)}, ${timestamp(m.timeRange.endTimestampMicros)})` : `DeleteCellsInColumn(${column(m)})`,
+  deleteFromFamily: (m) => `DeleteCellsInFamily(${goText(m.familyName ?? '')})`,
+  deleteFromRow: () => 'DeleteRow()',
+};
+
+function mutationCode(name, list = []) {
+  return [`${name} := bigtable.NewMutation()`, ...list.map((m) => {
+    const [[kind, value] = ['that is empty']] = Object.entries(m);
+    if (!Object.hasOwn(mutations, kind)) throw new Error(`The Go client has no function for the mutation ${kind}.`);
+    return `${name}.${mutations[kind](value)}`;
+  })].join('\n');
+}
+
+// calls are the operations that the Go client has.
+const calls = {
+  ReadRows: (t, r) => {
+    const options = [Number(r.rowsLimit) > 0 && `bigtable.LimitRows(${BigInt(r.rowsLimit)})`, r.filter && `bigtable.RowFilter(${filterCode(r.filter)})`, r.reversed && 'bigtable.ReverseScan()'].filter(Boolean);
+    return `err := ${t}.ReadRows(ctx, ${rowsCode(r.rows)}, func(r bigtable.Row) bool {\n\treturn true\n}${options.map((o) => ', ' + o).join('')})`;
+  },
+  MutateRow: (t, r) => `${mutationCode('mut', r.mutations)}\nerr := ${t}.Apply(ctx, ${goBytes(bytesIn(r.rowKey))}, mut)`,
+  MutateRows: (t, { entries }) => `${entries.map((e, i) => mutationCode('mut' + i, e.mutations)).join('\n')}\nerrs, err := ${t}.ApplyBulk(ctx, []string{${entries.map((e) => goBytes(bytesIn(e.rowKey))).join(', ')}}, []*bigtable.Mutation{${entries.map((_, i) => 'mut' + i).join(', ')}})`,
+  CheckAndMutateRow: (t, r) => {
+    const sides = [['then', r.trueMutations], ['otherwise', r.falseMutations]];
+    return [...sides.filter(([, list]) => list?.length).map(([name, list]) => mutationCode(name, list)),
+      `mut := bigtable.NewCondMutation(${r.predicateFilter ? filterCode(r.predicateFilter) : 'bigtable.PassAllFilter()'}, ${sides.map(([name, list]) => list?.length ? name : 'nil').join(', ')})`,
+      `var matched bool\nerr := ${t}.Apply(ctx, ${goBytes(bytesIn(r.rowKey))}, mut, bigtable.GetCondMutationResult(&matched))`].join('\n');
+  },
+  ReadModifyWriteRow: (t, r) => ['rmw := bigtable.NewReadModifyWrite()', ...(r.rules ?? []).map((m) => m.appendValue === undefined ? `rmw.Increment(${column(m)}, ${BigInt(m.incrementAmount ?? 0)})` : `rmw.AppendValue(${column(m)}, ${bytesCode(m.appendValue)})`),
+    `row, err := ${t}.ApplyReadModifyWrite(ctx, ${goBytes(bytesIn(r.rowKey))}, rmw)`].join('\n'),
+};
+
+/** callCode returns code that makes a call, given its request in the API's form. */
+export function callCode(operation, request) {
+  const table = request.tableName?.split('/').at(-1);
+  if (!Object.hasOwn(calls, operation) || !table) throw new Error(`${operation} of this request has no Go code here.`);
+  return calls[operation](`client.Open(${goText(table)})`, request);
+}

@@ -20,7 +20,7 @@ export function eventsOf(history, cells) {
       text: [record?.eventName, change && (change.gc ? 'garbage collection: ' : '') + entriesText(change.entries)].filter(Boolean).join(', ') });
   }
   const versions = Map.groupBy(cells.filter((c) => !bookkeeping(c)), (c) => String(c.timestamp));
-  for (const [at, of] of versions) out.push({ at: BigInt(at), kind: 'cells', of, by: writersOf(history, BigInt(at)), text: `${counted(of.length, 'cell')} with this time: ${of.slice(0, 8).map((c) => `${c.family}:${textOf(c.qualifier, 40)}`).join(', ')}${of.length > 8 ? ', …' : ''}` });
+  for (const [at, of] of versions) out.push({ at: BigInt(at), kind: 'cells', of, by: writersOf(history, BigInt(at)), text: `${counted(of.length, 'cell')}: ${of.slice(0, 8).map((c) => `${c.family}:${textOf(c.qualifier, 40)}`).join(', ')}${of.length > 8 ? ', …' : ''}` });
   return out.sort((a, b) => a.at < b.at ? 1 : a.at > b.at ? -1 : 0);
 }
 
@@ -29,7 +29,7 @@ export async function show(main, { args, info, params, signal }) {
   const own = h('input', { type: 'checkbox', checked: params.get('own') === 'true', onchange: () => load() });
   const writes = h('input', { type: 'checkbox', checked: params.get('writes') === 'true', onchange: () => load() });
   const heading = h('h1', {}, 'History'), links = h('span', { class: 'bar' }), count = h('small', { 'aria-live': 'polite' }), notes = h('div');
-  const beside = h('section', {}, h('h2', {}, 'An event'), h('div', { class: 'scroll soft' }, 'Choose a line.'));
+  const beside = h('section', {}, h('h2', {}, 'Event'), h('div', { class: 'scroll soft' }, 'Select an event.'));
   let events = [], t, asked = 0;
   const list = virtual({
     label: 'Events, the newest first', count: () => events.length,
@@ -45,11 +45,11 @@ export async function show(main, { args, info, params, signal }) {
     const fillWith = (...children) => fill(beside, h('h2', {}, h('span', {}, timeOf(e.at))), h('div', { class: 'scroll' }, children));
     if (e.kind === 'cells') fillWith(e.by.length > 0 && h('p', {}, e.by.length > 1 ? 'Written by one of ' : 'Written by ', e.by.slice(0, 5).map((r, i) => [i > 0 && ', ',
       h('a', { href: '/requests' + query({ id: r.id, own: r.own && 'true' }), 'data-writer': r.id }, plain(r.operation), e.by.length > 1 && ` at ${plain(r.start.slice(11, 26))}`)]), e.by.length > 5 && ` and ${number(e.by.length - 5)} more`),
-    h('ul', {}, e.of.slice(0, 500).map((c) => h('li', { class: 'mono' }, plain(c.family), ':', textOf(c.qualifier, 80), ' = ', textOf(c.value, 120)))), e.of.length > 500 && h('p', { class: 'soft' }, `and ${number(e.of.length - 500)} more`), h('p', {}, h('a', { href: links.querySelector('a').getAttribute('href') }, 'The row now')));
-    else if (e.kind !== 'request') fillWith(h('h2', {}, 'DynamoDB Streams'), recordShown(e.of.record), h('h2', {}, 'Bigtable’s change stream'), changeShown(e.of.change, t, info));
+    h('ul', {}, e.of.slice(0, 500).map((c) => h('li', { class: 'mono' }, plain(c.family), ':', textOf(c.qualifier, 80), ' = ', textOf(c.value, 120)))), e.of.length > 500 && h('p', { class: 'soft' }, `and ${number(e.of.length - 500)} more`), h('p', {}, h('a', { href: links.querySelector('a').getAttribute('href') }, 'Current row')));
+    else if (e.kind !== 'request') fillWith(h('h2', {}, 'DynamoDB Streams'), recordShown(e.of.record), h('h2', {}, 'Bigtable change stream'), changeShown(e.of.change, t, info));
     else try {
       const whole = await get('requests/' + e.of.id);
-      if (mine === asked && !signal.aborted) fillWith(h('p', {}, h('a', { href: '/requests' + query({ id: e.of.id, own: e.of.own && 'true' }) }, 'Among all requests')), requestShown(whole, info));
+      if (mine === asked && !signal.aborted) fillWith(h('p', {}, h('a', { href: '/requests' + query({ id: e.of.id, own: e.of.own && 'true' }) }, 'Open in Requests')), requestShown(whole, info));
     } catch (err) { if (mine === asked) fillWith(errorBox(err)); }
   }
 
@@ -66,13 +66,13 @@ export async function show(main, { args, info, params, signal }) {
       if (signal.aborted) return;
       events = eventsOf(found, row?.cells ?? []);
       fill(heading, 'History of ', keyShown(found));
-      fill(links, h('a', { href: rowsPath(t, info, found.key) }, row ? 'Row' : 'Rows: this one does not exist'), h('a', { href: '/requests' + query({ f: 'key:' + textOf(found.key, 100) }) }, 'Requests'), h('small', {}, plain(`${t.instance} / ${t.table}`)));
-      fill(notes, found.more && h('p', { class: 'soft' }, 'Older events exist; reads are left out before writes.'), !found.streamed && h('p', { class: 'soft' }, 'The table has no change stream', !found.recorded?.length && ', and no DynamoDB table with items in it has a stream', '. ', h('a', { href: '/streams' }, 'How to turn one on')));
+      fill(links, h('a', { href: rowsPath(t, info, found.key) }, row ? 'Row' : 'Rows (this row does not exist)'), h('a', { href: '/requests' + query({ f: 'key:' + textOf(found.key, 100) }) }, 'Requests'), h('small', {}, plain(`${t.instance} / ${t.table}`)));
+      fill(notes, found.more && h('p', { class: 'soft' }, 'Older events are not shown. Reads are left out before writes.'), !found.streamed && h('p', { class: 'soft' }, 'The table has no change stream', !found.recorded?.length && ', and its DynamoDB tables have no streams', '. ', h('a', { href: '/streams' }, 'Enable a stream')));
       count.textContent = counted(events.length, 'event');
       list.redraw();
     } catch (err) { fill(notes, errorBox(err)); }
   }
-  main.append(heading, h('div', { class: 'bar' }, links, button('Load again', load), h('label', {}, writes, 'writes only'), h('label', {}, own, 'show the console’s own'), count), notes,
-    h('div', { class: 'split' }, h('section', { class: 'wide' }, h('div', { class: 'line-head' }, h('span', { class: 'micros mono' }, 'time'), h('span', { class: 'w120' }, 'from'), h('span', { class: 'grow' }, 'what')), list.el), beside));
+  main.append(heading, h('div', { class: 'bar' }, links, button('Refresh', load), h('label', {}, writes, 'Writes only'), h('label', {}, own, 'Console requests'), count), notes,
+    h('div', { class: 'split' }, h('section', { class: 'wide' }, h('div', { class: 'line-head' }, h('span', { class: 'micros mono' }, 'Time'), h('span', { class: 'w120' }, 'Source'), h('span', { class: 'grow' }, 'Event')), list.el), beside));
   await load();
 }

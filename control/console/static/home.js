@@ -11,15 +11,15 @@ function addresses(info, open) {
   const panels = Object.fromEntries(Object.entries(clientCode(info)).map(([language, codes]) => [language, h('div', { class: 'halves' }, codes.map(([name, code]) =>
     h('div', {}, h('h3', {}, name), h('div', { class: 'bar one' }, h('pre', {}, code), copier('Copy', code, `Copy the code for ${name} in ${language}`)))))]));
   return h('section', { class: 'card' }, h('h2', {}, 'Addresses'), h('div', { class: 'bar' }, endpoint('Bigtable', info.bigtable), endpoint('DynamoDB', info.dynamodb)),
-    h('details', { open }, h('summary', {}, 'Code for shells, Go, Java, Python and JavaScript'), tabbed('Language', panels)));
+    h('details', { open }, h('summary', {}, 'Connection code for shells, Go, Java, Python and JavaScript'), tabbed('Language', panels)));
 }
 
 function banners(info) {
   const out = [];
   if (info.clock.frozen) out.push('The clock is frozen.');
-  else if (Math.abs(new Date(info.clock.now) - Date.now()) > 5000) out.push('The clock of the server was moved.');
+  else if (Math.abs(new Date(info.clock.now) - Date.now()) > 5000) out.push('The server’s clock was changed.');
   if (info.faults) out.push(`${info.faults} fault${info.faults > 1 ? 's are' : ' is'} armed: calls may fail on purpose.`);
-  return out.map((text) => h('div', { class: 'note warn' }, text, ' ', h('a', { href: '/lab' }, 'To the lab')));
+  return out.map((text) => h('div', { class: 'note warn' }, text, ' ', h('a', { href: '/lab' }, 'Open the Lab')));
 }
 
 async function traffic(info) {
@@ -29,7 +29,7 @@ async function traffic(info) {
   const failed = last.filter((r) => r.status !== 'OK' && !r.stopped).length;
   const many = requests.length === 1000 && last.length === 1000 ? ' or more' : '';
   return h('p', { class: 'soft' }, last.length ? `${many ? last.length + many + ' requests' : counted(last.length, 'request')} in the last 5 minutes, ` : 'No requests in the last 5 minutes. ',
-    last.length > 0 && h('span', { class: failed ? 'bad' : 'ok' }, `${failed} failed`), last.length > 0 && '. ', h('a', { href: '/requests' }, 'Watch them live'));
+    last.length > 0 && h('span', { class: failed ? 'bad' : 'ok' }, `${failed} failed`), last.length > 0 && '. ', h('a', { href: '/requests' }, 'Watch live'));
 }
 
 /** show builds the page, and again when the tables may have changed. */
@@ -61,24 +61,24 @@ export async function show(main, context) {
 function beginnings(info, tables, go, again) {
   const card = (title, text, ...buttons) => h('section', { class: 'card' }, h('h3', {}, title), h('p', { class: 'soft' }, text), h('div', { class: 'bar last' }, buttons));
   return h('div', { class: 'cards', 'data-begin': '' },
-    card('Create a table', 'A name and a key are enough for DynamoDB, a name and a family for Bigtable.', info.dynamodb && button('DynamoDB table…', () => createDynamoDB(go), { class: 'primary' }), button('Bigtable table…', () => createBigtable(info, go))),
-    info.demo && card('Load the demo', 'DynamoDB tables with items, and the mappings that lay them out in Bigtable rows.', button('Load the demo', async () => {
+    card('Create a table', 'DynamoDB needs a name and a key, Bigtable a name and a family.', info.dynamodb && button('DynamoDB table…', () => createDynamoDB(go), { class: 'primary' }), button('Bigtable table…', () => createBigtable(info, go))),
+    info.demo && card('Load the demo', 'Sample DynamoDB tables, with the mappings that store their items in Bigtable rows.', button('Load the demo', async () => {
       const { tables: n, items } = await post('demo');
       notify(`${counted(items, 'item')} loaded into ${counted(n, 'table')}.`);
       again();
     })),
-    info.dynamodb && card('Import a file', 'Items as JSON lines, into a table of DynamoDB that is created with them.', button('Import a file…', () => importFile(tables.dynamodb, go))));
+    info.dynamodb && card('Import a file', 'Import JSON lines into a new DynamoDB table.', button('Import a file…', () => importFile(tables.dynamodb, go))));
 }
 
 /** looks returns cards with the pages of the demo that show most. Its tables may have been deleted since. */
 function looks(info, tables) {
   const at = (id, path) => tables.filter((t) => t.instance === info.instance && t.table === id).map((t) => path(t, info))[0];
   const cards = info.demoLoaded ? [
-    [at('videos', rowsPath), 'An item beside its cells', 'Point at an attribute to highlight its cells in the row, or at a cell to highlight its attributes.'],
-    ['/requests', 'Requests, and the Bigtable calls they became', 'The demo ran the access patterns of its fixtures. Open a request to see its calls.'],
+    [at('videos', rowsPath), 'An item beside its cells', 'Point at an attribute to highlight its cells, or at a cell to highlight its attributes.'],
+    ['/requests', 'Requests and their Bigtable calls', 'The demo ran the access patterns of its fixtures. Open a request to see its calls.'],
     [at('events', keysPath), 'A hot row', 'One row of Events takes most of its writes; the heat map marks the row.'],
   ].filter(([href]) => href) : [];
-  return cards.length === 3 && [h('h2', {}, 'Look first'), h('div', { class: 'cards', 'data-looks': '' }, cards.map(([href, title, text]) => h('section', { class: 'card' }, h('h3', {}, h('a', { href }, title)), h('p', { class: 'soft' }, text))))];
+  return cards.length === 3 && [h('h2', {}, 'Start here'), h('div', { class: 'cards', 'data-looks': '' }, cards.map(([href, title, text]) => h('section', { class: 'card' }, h('h3', {}, h('a', { href }, title)), h('p', { class: 'soft' }, text))))];
 }
 
 async function draw(main, { info, again, go }) {
@@ -93,15 +93,15 @@ async function draw(main, { info, again, go }) {
   if (empty) return; // there is nothing to reset either
   main.append(...[looks(info, shownTables) || []].flat(), h('h2', {}, 'Tables'), tableList(tables, shownTables, own, info, go),
     ...views.views.length ? [h('h2', {}, 'Views'), viewsShown(views, info, again)] : [], h('h2', {}, 'Danger zone'), h('div', { class: 'bar' }, button('Reset…', async () => {
-    if (!await confirmed('Remove all tables of both endpoints, and all faults?', 'Remove everything')) return;
+    if (!await confirmed('Delete all tables of both endpoints, and all faults?', 'Delete everything')) return;
     await post('reset');
-    notify('Everything was removed.');
+    notify('All tables were deleted.');
     again();
-  }, { class: 'danger' }), h('small', {}, 'Removes all tables of both endpoints. Take a snapshot in the Lab first to be able to restore them.')));
+  }, { class: 'danger' }), h('small', {}, 'Deletes all tables of both endpoints. To restore them later, take a snapshot in the Lab first.')));
 }
 
 function tableList(tables, list, own, info, go) {
-  const filter = h('input', { type: 'search', placeholder: 'Part of a name', 'aria-label': 'Filter tables by name' });
+  const filter = h('input', { type: 'search', placeholder: 'Filter by name', 'aria-label': 'Filter tables by name' });
   const body = h('tbody');
   const most = 500;
   const left = h('small');
@@ -128,8 +128,8 @@ function tableList(tables, list, own, info, go) {
     ...tables.dynamodb.filter((name) => !owner.has(name)).map((name) => ({ name, items: [name], under: [] })),
   ];
   const links = (t, items = []) => [
-    items.map((name) => [h('a', { href: '/d/' + part(name) }, 'items'), ' · ']), h('a', { href: rowsPath(t, info) }, 'rows'), ' · ', h('a', { href: keysPath(t, info) }, 'keys'),
-    items.some((name) => tables.described[name]?.stream) && [' · ', h('a', { href: streamsPath(t, info, items[0]) }, 'stream')],
+    items.map((name) => [h('a', { href: '/d/' + part(name) }, 'Items'), ' · ']), h('a', { href: rowsPath(t, info) }, 'Rows'), ' · ', h('a', { href: keysPath(t, info) }, 'Keys'),
+    items.some((name) => tables.described[name]?.stream) && [' · ', h('a', { href: streamsPath(t, info, items[0]) }, 'Stream')],
   ];
   const link = (t) => h('a', { href: tablePath(t, info) }, plain(t.table));
   // With Bigtable alone the columns of DynamoDB would be empty.
@@ -146,16 +146,16 @@ function tableList(tables, list, own, info, go) {
       both && [h('td', { class: 'name' }, each(items, (d, name) => h('a', { href: '/d/' + part(name) }, plain(name)))),
         h('td', { class: 'num' }, each(items, (d) => d ? number(d.items) : '')),
         h('td', {}, each(items, (d) => d?.key.map((k, i) => [i > 0 && ', ', h('span', { class: 'nowrap' }, h('code', {}, exact(k.name)), ' ', h('span', { class: 'type', title: i ? 'sort key' : 'partition key' }, k.type))])))],
-      h('td', { class: both ? '' : 'name' }, t ? link(t) : h('span', { class: 'soft' }, 'the endpoint’s own table'), t && t.instance !== info.instance && h('small', {}, ` in ${plain(t.instance)}`),
+      h('td', { class: both ? '' : 'name' }, t ? link(t) : h('span', { class: 'soft' }, 'managed by the endpoint'), t && t.instance !== info.instance && h('small', {}, ` in ${plain(t.instance)}`),
         under.length > 0 && h('details', { open: filter.value !== '' && under.some((u) => fits(u.table)) }, h('summary', {}, h('small', {}, counted(under.length, 'index table'))), under.map((u) => h('div', { class: 'under' }, link(u), ' ', h('small', {}, links(u)))))),
       h('td', { class: 'soft spare' }, t && families(t)),
       h('td', { class: 'acts' }, t && links(t, items)))));
-    left.textContent = `${found.length > most ? `the first ${most} of ` : ''}${counted(found.length, 'table')}` + (own.length ? `, and ${own.length} of the DynamoDB endpoint itself` : '');
+    left.textContent = `${found.length > most ? `the first ${most} of ` : ''}${counted(found.length, 'table')}` + (own.length ? `, ${number(own.length)} internal hidden` : '');
   }
   filter.addEventListener('input', draw);
   draw();
   return h('div', {}, h('div', { class: 'bar' }, filter, left, h('span', { class: 'bar end' },
     info.dynamodb && button('New DynamoDB table…', () => createDynamoDB(go)), button('New Bigtable table…', () => createBigtable(info, go)), info.dynamodb && button('Import a file…', () => importFile(tables.dynamodb, go)))),
   h('div', { class: 'scroll' }, h('table', {}, h('thead', {}, h('tr', {},
-    [both && ['DynamoDB', 'name'], both && ['items', 'num'], both && ['key'], ['Bigtable'], ['families', 'spare']].filter(Boolean).map(([name, cls]) => h('th', { scope: 'col', class: cls }, name)), h('td'))), body)));
+    [both && ['DynamoDB table', 'name'], both && ['Items', 'num'], both && ['Key'], ['Bigtable table'], ['Families', 'spare']].filter(Boolean).map(([name, cls]) => h('th', { scope: 'col', class: cls }, name)), h('td'))), body)));
 }

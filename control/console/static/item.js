@@ -8,8 +8,9 @@ import { codeField } from './field.js';
 import { itemForm } from './form.js';
 import { grid } from './grid.js';
 import { compared, ordered, typeOf, valueShown, valueText } from './items.js';
-import { callsPath, itemHistoryPath, itemRowPath, streamsPath, tabs } from './paths.js';
-import { callShown } from './requests.js';
+import { headOf } from './head.js';
+import { callsPath, itemHistoryPath, itemRowPath, streamsPath } from './paths.js';
+import { callsShown } from './calls.js';
 
 const comparisons = ['=', '<>', '<', '<=', '>', '>=', 'between', 'begins_with', 'contains', 'exists', 'not exists'];
 const ofKeys = ['=', '<', '<=', '>', '>=', 'between', 'begins_with'];
@@ -46,17 +47,17 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   const keyNames = t.KeySchema.map((k) => k.AttributeName);
   const keyOf = (item) => Object.fromEntries(keyNames.map((a) => [a, item[a]]));
 
-  const index = h('select', { 'aria-label': 'Table or index' }, h('option', { value: '' }, 'the table'), indexes.map((i) => h('option', { value: i.IndexName }, plain(i.IndexName))));
+  const index = h('select', { 'aria-label': 'Table or index' }, h('option', { value: '' }, 'Table'), indexes.map((i) => h('option', { value: i.IndexName }, plain(i.IndexName))));
   const hash = h('input', { class: 'mono', 'aria-label': 'Partition key', title: escapes });
   const sortOp = select('Comparison of the sort key', ofKeys, '=');
   const sort = h('input', { class: 'mono', 'aria-label': 'Sort key', title: escapes });
   const filters = []; // conditions, all of which must hold
   const filterList = h('div');
   function addFilter() {
-    const attribute = h('input', { class: 'mono', placeholder: 'attribute', 'aria-label': 'Attribute of the filter', title: escapes, size: 14 });
+    const attribute = h('input', { class: 'mono', placeholder: 'Attribute', 'aria-label': 'Attribute of the filter', title: escapes, size: 14 });
     const op = select('Comparison of the filter', comparisons, '='), type = select('Type of the filter', ['S', 'N', 'B', 'BOOL', 'NULL'], 'S');
-    const value = h('input', { class: 'mono', placeholder: 'value, a..b for between', 'aria-label': 'Value of the filter', title: escapes, size: 26 });
-    filterList.append(h('div', { class: 'bar' }, h('label', {}, filters.length ? 'and' : 'filter', attribute), op, type, value));
+    const value = h('input', { class: 'mono', placeholder: 'Value, a..b for between', 'aria-label': 'Value of the filter', title: escapes, size: 26 });
+    filterList.append(h('div', { class: 'bar' }, h('label', {}, filters.length ? 'And' : 'Filter', attribute), op, type, value));
     filters.push({ attribute, op, type, value });
   }
   addFilter();
@@ -74,7 +75,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   const sortOps = h('span', { class: 'bar' }, sortOp, sort);
   function keys() {
     const [p, s] = schema();
-    hash.placeholder = `${plain(p.AttributeName)} (${types[p.AttributeName]}), empty: scan`;
+    hash.placeholder = `${plain(p.AttributeName)} (${types[p.AttributeName]}), empty to scan`;
     sortOps.hidden = !s;
     if (s) sort.placeholder = `${plain(s.AttributeName)} (${types[s.AttributeName]}), a..b for between`;
   }
@@ -107,7 +108,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
       inQuery.setAttribute('href', '/query' + query({ op: operation, request: JSON.stringify(asked) }));
       inQuery.hidden = false;
       said.textContent = `${operation}: ${counted(answer.response.Count, 'item')} of ${number(answer.response.ScannedCount)} read, ${answer.response.ConsumedCapacity?.CapacityUnits ?? 0} RCU, page ${starts.length + 1}${next ? ', and more' : ''}`;
-      fill(calls, answer.calls?.length > 0 && h('details', { class: 'calls' }, h('summary', {}, `As Bigtable: ${counted(answer.calls.length, 'call')}`), answer.calls.map(callShown)));
+      fill(calls, answer.calls?.length > 0 && h('details', { class: 'calls' }, h('summary', {}, `As Bigtable: ${counted(answer.calls.length, 'call')}`), callsShown(answer.calls)));
       draw();
     } catch (err) { fill(results, errorBox(err)); } finally { nextPage.disabled = !next; }
   }
@@ -115,7 +116,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   function draw() {
     if (!items.length) {
       fill(acts);
-      fill(results, h('div', { class: 'note' }, starts.length || hash.value || filtered().length ? 'No item matches. A page of a scan with a filter may be empty although later pages have items.' : ['The table has no items. “New item…” puts one, or from a shell:',
+      fill(results, h('div', { class: 'note' }, starts.length || hash.value || filtered().length ? 'No item matches on this page. Later pages of a filtered scan may have matches.' : ['The table has no items. Use “New item…”, or from a shell:',
         h('pre', {}, `tabletop ctl put ${plain(name)} '${JSON.stringify(Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: types[k.AttributeName] === 'N' ? '1' : 'a' }])))}'`)]));
       return;
     }
@@ -124,9 +125,9 @@ export async function show(main, { args: [name], info, params, signal, go }) {
     const most = 60;
     const columns = seen.slice(0, most).map(([a]) => a);
     const bulk = button('Delete selected…', async () => {
-      if (!await confirmed(`Delete ${counted(selected.size, 'item')}?`, 'Delete them')) return;
+      if (!await confirmed(`Delete ${counted(selected.size, 'item')}?`, 'Delete')) return;
       for (const item of selected) await dynamo('DeleteItem', { TableName: name, Key: keyOf(item) });
-      notify(`${selected.size === 1 ? 'The item is' : `${number(selected.size)} items are`} deleted.`);
+      notify(`${counted(selected.size, 'item')} deleted.`);
       run();
     }, { class: 'danger' });
     bulk.disabled = true;
@@ -148,7 +149,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
       draw();
     };
     const sorted = (column) => order?.name === column.slice(1) ? order.sign : 0;
-    fill(results, seen.length > most && h('p', {}, h('small', {}, `${number(seen.length)} attributes; ${most} are columns. An opened item has all.`)),
+    fill(results, seen.length > most && h('p', {}, h('small', {}, `The first ${most} of ${number(seen.length)} attributes. Open an item to see all.`)),
       h('div', { class: 'scroll' }, grid([['', ''], ...columns.map((c) => [' ' + c, c])], listed.map((item) =>
         h('tr', { tabindex: 0, 'aria-label': `Edit ${keyText(item)}`, onclick: () => edit(item), onkeydown: (e) => { if (e.key === 'Enter' && e.target === e.currentTarget) edit(item); } }, h('td', {}, box(item)),
           columns.map((c) => item[c] ? cell(item[c]) : h('td')))), widths, (c) => items.map((item) => item[c.slice(1)]).filter(Boolean).map((v) => typeOf(v) + ' ' + valueText(v).slice(0, 120)), { kept: 1 + keyNames.length, sort, sorted })));
@@ -187,9 +188,9 @@ export async function show(main, { args: [name], info, params, signal, go }) {
     }
     function changes() {
       try { now = JSON.parse(area.value); } catch (err) { return invalid(err.message); }
-      if (!now || typeof now !== 'object' || Array.isArray(now)) return invalid('An item is a JSON object of its attributes.');
+      if (!now || typeof now !== 'object' || Array.isArray(now)) return invalid('An item is a JSON object whose members are attributes.');
       const empty = keyNames.find((a) => now[a] && Object.values(now[a])[0] === '');
-      if (empty !== undefined) return invalid(`Enter a value of ${empty}, which is part of the key.`, now);
+      if (empty !== undefined) return invalid(`Enter a value for ${empty}, which is part of the key.`, now);
       const was = item ?? {};
       const lines = [];
       for (const a of new Set([...Object.keys(was), ...Object.keys(now)])) {
@@ -199,32 +200,32 @@ export async function show(main, { args: [name], info, params, signal, go }) {
         if (y) lines.push(h('div', { class: 'ok mono' }, '+ ', exact(a), ': ', shown(y, 300)));
       }
       put.disabled = !lines.length;
-      fill(diff, lines.length ? lines : h('small', {}, 'Nothing is changed.'));
+      fill(diff, lines.length ? lines : h('small', {}, 'No changes.'));
       cellsOf({ put: now });
     }
     area.addEventListener('input', changes);
     const act = async (what) => {
       try { await what(); d.close(); run(); } catch (err) { fill(wrong, errorBox(err)); }
     };
-    const put = button('Put', async () => { await act(() => dynamo('PutItem', { TableName: name, Item: now })); }, { class: 'primary' });
-    const past = item && h('a', { href: itemHistoryPath(name, keyOf(item)) }, 'Its history');
+    const put = button('Save', async () => { await act(() => dynamo('PutItem', { TableName: name, Item: now })); }, { class: 'primary' });
+    const past = item && h('a', { href: itemHistoryPath(name, keyOf(item)) }, 'History');
     const places = h('div', { class: 'bar', 'data-places': '' }, past);
     // A delete's preview locates the row, and writes nothing.
     if (item) post(`items/${part(name)}/preview`, { delete: keyOf(item) }).then(({ key }) => key && under && fill(places,
-      h('a', { href: itemRowPath(under, info, key, name, keyOf(item)) }, 'Its row'), h('a', { href: callsPath(under, key) }, 'Its requests'), past, h('a', { href: streamsPath(under, info, name, key, keyOf(item)) }, 'Its stream records')), () => {});
+      h('a', { href: itemRowPath(under, info, key, name, keyOf(item)) }, 'Row'), h('a', { href: callsPath(under, key) }, 'Requests'), past, h('a', { href: streamsPath(under, info, name, key, keyOf(item)) }, 'Streams')), () => {});
     const d = dialog(item ? `Item ${plain(keyText(item))}` : 'New item', item && places, item && h('table', {}, h('tbody', {}, ordered(item, keyNames).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(a)), h('td', {}, valueShown(v)))))),
       h('details', { open: !item }, h('summary', {}, 'Edit'), ...tabbed('Edit as', { Form: form.el, JSON: field.el }, (name) => {
         editedAs = name;
         changes(); // the form may have had a mistake
         if (name === 'Form') form.put(now);
-      }, editedAs), h('h2', {}, 'Changes of attributes'), diff, h('h2', {}, 'Changes of cells in the row'), cells), wrong, footer(item ? 'Close' : 'Cancel',
-        item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete it')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) })); }, { class: 'danger' }),
+      }, editedAs), h('h2', {}, 'Attribute changes'), diff, h('h2', {}, 'Cell changes'), cells), wrong, footer(item ? 'Close' : 'Cancel',
+        item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) })); }, { class: 'danger' }),
         put));
   }
 
   const first = () => { starts = []; return run(); };
   const acts = h('span', { class: 'bar' });
-  const more = h('div', { id: 'options', hidden: true }, filterList, h('div', { class: 'bar' }, button('Add a condition', addFilter), h('label', {}, limit, 'a page'), h('label', {}, backward, 'backward')));
+  const more = h('div', { id: 'options', hidden: true }, filterList, h('div', { class: 'bar' }, button('Add condition', addFilter), h('label', {}, 'Page size', limit), h('label', {}, backward, 'Reverse')));
   const options = h('button', { type: 'button', 'aria-expanded': 'false', 'aria-controls': 'options', onclick: () => {
     more.hidden = !more.hidden;
     options.setAttribute('aria-expanded', String(!more.hidden));
@@ -236,7 +237,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   };
   more.addEventListener('input', used);
   used();
-  main.append(h('h1', {}, plain(name), h('small', {}, 'items')), tabs('/d/' + part(name), under, info, [name]),
+  main.append(...headOf('Items', { name, about: 'items, DynamoDB', t: under, dynamodb: [name], tables, info }),
     h('form', { onsubmit: (e) => { e.preventDefault(); first(); } }, h('div', { class: 'bar one' }, index, hash, sortOps, options, h('button', { class: 'primary' }, 'Read')), more),
     h('div', { class: 'bar' }, said, inQuery, h('span', { class: 'bar end' }, acts, button('New item…', () => edit()), button('Import…', () => importFile([name], go, name)), button('First page', first), nextPage)),
     calls, results);

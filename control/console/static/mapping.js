@@ -1,6 +1,7 @@
 // The mapping of a table: its file in a fixture, the treatment of each attribute, and the findings of lint.
 import { h, fill, plain, shown, button, errorBox, number } from './dom.js';
 import { get, post, part, query } from './api.js';
+import { ruleLink } from './paths.js';
 
 /** targetOf returns the table of a mapping text; "" if the text has none. */
 export function targetOf(text) {
@@ -16,17 +17,17 @@ export function targetOf(text) {
 /** mappingShown returns an element that finds the fixture of a table on request. */
 export function mappingShown(table) {
   const out = h('div', { 'aria-live': 'polite', 'data-mapping': '' });
-  const find = button('Show it, with the findings of lint', async () => {
+  const find = button('Show mapping and lint findings', async () => {
     fill(out, h('p', { class: 'soft' }, 'Loading…'));
     try {
       const { fixtures } = await get('migrate');
       const texts = await Promise.all(fixtures.map((name) => get('migrate/' + part(name)).then((a) => [name, a.mapping], () => [name, ''])));
       const found = texts.filter(([, text]) => targetOf(text) === table);
       fill(out, found.length ? await Promise.all(found.map(([name, text]) => fixtureShown(name, text)))
-        : h('div', { class: 'note' }, `Of the ${number(fixtures.length)} fixtures, none has a mapping to the table ${plain(table)}.`));
+        : h('div', { class: 'note' }, `None of the ${number(fixtures.length)} fixtures has a mapping for the table ${plain(table)}.`));
     } catch (err) { fill(out, errorBox(err)); }
   });
-  return h('div', {}, h('h2', {}, 'Mapping'), h('p', { class: 'soft' }, 'The file of the fixture whose rows are in this table, and the treatment of each attribute.'), h('div', { class: 'bar' }, find), out);
+  return h('div', {}, h('h2', {}, 'Mapping'), h('p', { class: 'soft' }, 'The mapping file of the fixture for this table, and how it stores each attribute.'), h('div', { class: 'bar' }, find), out);
 }
 
 const kind = { lossless: 'ok', lossy: 'bad' };
@@ -36,9 +37,9 @@ async function fixtureShown(name, text) {
   const fidelity = (plan.tables ?? []).flatMap((t) => t.fidelity ?? []);
   return h('section', { class: 'card' }, h('h2', {}, h('a', { href: '/migration' + query({ fixture: name }) }, plain(name))),
     judged.problems.map((f) => h('div', { class: 'note error' }, shown(f.text, 2000))), judged.unjudged && h('div', { class: 'note' }, shown(judged.unjudged, 1000)),
-    judged.findings?.map((f) => h('div', { class: 'note ' + (f.level === 'error' ? 'error' : f.level === 'warn' ? 'warn' : ''), 'data-finding': f.rule }, h('b', {}, plain(`${f.rule} ${f.name}`)), ' ', shown(f.message, 1000), f.fix && h('small', {}, ' · ', plain(f.fix)))),
-    !judged.findings?.length && !judged.unjudged && h('p', { class: 'soft' }, 'Lint finds nothing.'),
-    fidelity.length > 0 && h('table', {}, h('thead', {}, h('tr', {}, ['rule', 'attribute', 'treatment', 'items', 'why'].map((t) => h('th', { scope: 'col' }, t)))), h('tbody', {}, fidelity.map((f) =>
+    judged.findings?.map((f) => h('div', { class: 'note ' + (f.level === 'error' ? 'error' : f.level === 'warn' ? 'warn' : ''), 'data-finding': f.rule }, ruleLink(f.rule, f.name), ' ', shown(f.message, 1000), f.fix && h('small', {}, ' · ', plain(f.fix)))),
+    !judged.findings?.length && !judged.unjudged && h('p', { class: 'soft' }, 'No lint findings.'),
+    fidelity.length > 0 && h('table', {}, h('thead', {}, h('tr', {}, ['Rule', 'Attribute', 'Fidelity', 'Items', 'Reason'].map((t) => h('th', { scope: 'col' }, t)))), h('tbody', {}, fidelity.map((f) =>
       h('tr', { 'data-fidelity': f.class }, h('td', {}, plain(f.rule)), h('td', { class: 'mono' }, plain(f.attribute)), h('td', { class: kind[f.class] ?? '' }, plain(f.class)), h('td', {}, f.items ? number(f.items) : ''), h('td', { class: 'soft' }, shown(f.why ?? '', 400)))))),
     h('details', {}, h('summary', {}, 'mapping.yaml'), h('pre', { class: 'data' }, text)));
 }

@@ -2,13 +2,14 @@
 import { h, fill, plain, shown, button, errorBox, lineShown, number, save } from './dom.js';
 import { get, live, post, part, query } from './api.js';
 import { show as followed } from './followed.js';
+import { ruleLink } from './paths.js';
 import { planShown } from './plan.js';
 import { workbench } from './workbench.js';
 
 const row = (what, value, cls) => h('tr', {}, h('th', { scope: 'row' }, what), h('td', { class: cls }, value));
 
 function findingShown(f) {
-  return h('div', { class: 'note ' + (f.level === 'error' ? 'error' : f.level === 'warn' ? 'warn' : '') }, h('b', {}, plain([f.rule, f.name].filter(Boolean).join(' '))), ' ',
+  return h('div', { class: 'note ' + (f.level === 'error' ? 'error' : f.level === 'warn' ? 'warn' : '') }, f.rule ? ruleLink(f.rule, f.name) : h('b', {}, plain(f.name ?? '')), ' ',
     shown([f.message, f.file && (f.line ? `${f.file}:${f.line}` : f.file), f.fix && 'fix: ' + f.fix].filter(Boolean).join(' · '), 2000));
 }
 
@@ -16,7 +17,7 @@ function findingShown(f) {
 function rowLink(f, info, tables) {
   if (!f.rowKeyHex || !tables.some((t) => t.table === f.table && t.instance === info.instance)) return null;
   const escaped = f.rowKeyHex.replace(/../g, (n) => '\\x' + n);
-  return h('a', { href: `/t/${part(info.instance)}/${part(f.table)}/rows` + query({ prefix: escaped }) }, 'row');
+  return h('a', { href: `/t/${part(info.instance)}/${part(f.table)}/rows` + query({ prefix: escaped }) }, 'Row');
 }
 
 /**
@@ -25,13 +26,13 @@ function rowLink(f, info, tables) {
  */
 function reportShown(r, laidOut, info, tables, link) {
   return [
-    h('table', {}, h('tbody', {}, row('items', number(r.items ?? 0)), laidOut && row('rows', number(r.rows ?? 0)), laidOut && row('differences', number(r.differences ?? 0), r.differences ? 'bad' : 'ok'),
-      r.lint && row('lint', `${r.lint.errors ?? 0} errors, ${r.lint.warnings ?? 0} warnings`))),
+    h('table', {}, h('tbody', {}, row('Items', number(r.items ?? 0)), laidOut && row('Rows', number(r.rows ?? 0)), laidOut && row('Differences', number(r.differences ?? 0), r.differences ? 'bad' : 'ok'),
+      r.lint && row('Lint', `${r.lint.errors ?? 0} errors, ${r.lint.warnings ?? 0} warnings`))),
     r.failures?.length > 0 && [h('h2', {}, 'Differences'), r.failures.map((f) => h('div', { class: 'note error' }, h('b', {}, plain([f.kind, f.check].filter(Boolean).join(', '))), ' ', rowLink(f, info, tables), ' ', f.itemKey && link(f),
       h('table', {}, h('tbody', {}, Object.entries(f).filter(([name, v]) => typeof v === 'string' && name !== 'kind' && name !== 'check').map(([name, v]) => row(name, shown(v, 2000)))))))],
     r.tables?.length > 0 && [h('h2', {}, 'Tables'), r.tables.map((t) => h('section', { class: 'card' }, h('h2', {}, plain(`${t.name} → ${t.target}`)), h('p', {}, `${number(t.items)} items`, laidOut && ` in ${number(t.rows)} rows, ${number(t.cells)} cells`),
-      t.fidelity?.length > 0 && h('details', {}, h('summary', {}, 'Attributes: what is preserved'), h('table', {}, h('tbody', {}, t.fidelity.map((f) => h('tr', {}, h('td', {}, plain(f.rule)), h('td', {}, plain(f.attribute)), h('td', { class: f.class === 'lossy' ? 'bad' : '' }, plain(f.class)), h('td', { class: 'soft' }, plain(f.why ?? ''))))))),
-      t.samples?.length > 0 && h('details', {}, h('summary', {}, 'Samples: items and their rows'), t.samples.map((s) => h('div', { class: 'split' }, h('pre', {}, shown(s.item, 4000)), h('pre', {}, shown(s.row, 4000)))))))],
+      t.fidelity?.length > 0 && h('details', {}, h('summary', {}, 'Fidelity of attributes'), h('table', {}, h('tbody', {}, t.fidelity.map((f) => h('tr', {}, h('td', {}, plain(f.rule)), h('td', {}, plain(f.attribute)), h('td', { class: f.class === 'lossy' ? 'bad' : '' }, plain(f.class)), h('td', { class: 'soft' }, plain(f.why ?? ''))))))),
+      t.samples?.length > 0 && h('details', {}, h('summary', {}, 'Sample items and their rows'), t.samples.map((s) => h('div', { class: 'split' }, h('pre', {}, shown(s.item, 4000)), h('pre', {}, shown(s.row, 4000)))))))],
     r.patterns?.length > 0 && [h('h2', {}, 'Access patterns'), h('table', {}, h('tbody', {}, r.patterns.map((p) => h('tr', {}, h('td', { class: 'mono' }, plain(p.id)), h('td', {}, plain(p.title ?? '')), h('td', { class: p.differences ? 'bad' : 'ok' }, p.differences ? `${p.differences} differences` : 'equal'), h('td', { class: 'soft' }, plain((p.endpoints ?? []).join(' and ')))))))],
     r.lint?.findings?.length > 0 && [h('h2', {}, 'Lint'), r.lint.findings.map(findingShown)],
   ];
@@ -55,7 +56,7 @@ export async function show(main, { info, params, signal }) {
     names = (await get('migrate')).fixtures;
   } catch (err) {
     if (err.code !== 'no_fixtures') throw err;
-    main.append(h('div', { class: 'note' }, h('p', {}, 'The server was given no folder of fixtures. A fixture is a folder with items of DynamoDB, a mapping, and its access patterns; these write the shipped ones and serve with them:'),
+    main.append(h('div', { class: 'note' }, h('p', {}, 'The server has no folder of fixtures (--fixtures). A fixture is a folder with DynamoDB items, a mapping and access patterns. To use the shipped ones:'),
       lineShown('tabletop demo --write fixtures\ntabletop serve --console 127.0.0.1:8088 --fixtures fixtures')));
     return;
   }
@@ -63,20 +64,20 @@ export async function show(main, { info, params, signal }) {
   const out = h('div', { 'aria-live': 'polite' });
   /** run shows the result of a command for a fixture with a mapping text, by default its own. */
   async function run(fixture, verb, mapping, into, link) {
-    fill(into, h('p', { class: 'soft' }, `${verb} runs…`));
+    fill(into, h('p', { class: 'soft' }, `Running ${verb}…`));
     try {
       const r = await post('migrate/' + verb, { fixture, mapping });
       fill(into, h('div', { class: 'bar', 'data-report': `${verb} ${fixture}` }, h('b', {}, plain(`${verb} of ${fixture}`)), button('Save as JSON', () => save(`${fixture}-${verb}.json`, JSON.stringify(r, null, 2)))),
         verb === 'plan' ? planShown(r) : reportShown(r, verb === 'verify', info, (await get('tables')).bigtable, link));
     } catch (err) { fill(into, errorBox(err)); }
   }
-  const edit = (item) => workbench(out, which.value, (verb, text, into, to) => run(which.value, verb, text, into, (f) => button('item and row', () => to(f.itemKey))), item);
+  const edit = (item) => workbench(out, which.value, (verb, text, into, to) => run(which.value, verb, text, into, (f) => button('Item and row', () => to(f.itemKey))), item);
   const verb = (label, props) => button(label, () => {
     delete out.dataset.previewed;
-    return run(which.value, label.toLowerCase(), undefined, out, (f) => h('a', { href: '/migration' + query({ fixture: which.value, item: f.itemKey }) }, 'item and row'));
+    return run(which.value, label.toLowerCase(), undefined, out, (f) => h('a', { href: '/migration' + query({ fixture: which.value, item: f.itemKey }) }, 'Item and row'));
   }, props);
-  main.append(names.length ? h('div', { class: 'bar' }, which, verb('Verify', { class: 'primary' }), verb('Lint'), verb('Plan'), button('Edit the mapping', () => edit()), running)
-    : h('div', { class: 'note' }, 'The folder has no fixtures: each fixture is a folder inside it.'),
+  main.append(names.length ? h('div', { class: 'bar' }, which, verb('Verify', { class: 'primary' }), verb('Lint'), verb('Plan'), button('Edit mapping', () => edit()), running)
+    : h('div', { class: 'note' }, 'The folder has no fixtures. Each fixture is a folder inside it.'),
   h('p', { class: 'soft' }, 'Verify lays the items out in a store of its own, reads them back, compares the rows with the golden ones, and runs every access pattern on both endpoints.'), out);
   if (names.includes(params.get('fixture')) && (params.has('item') || params.has('edit'))) await edit(params.get('item')).catch((err) => fill(out, errorBox(err)));
 }

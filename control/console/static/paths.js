@@ -1,5 +1,5 @@
 // The paths of the pages of a table, and the links between them.
-import { h } from './dom.js';
+import { h, plain } from './dom.js';
 import { part, projectOf, query } from './api.js';
 import { textOf } from './bytes.js';
 
@@ -43,6 +43,9 @@ export const streamsPath = (t, info, dynamodb, row, key) => '/streams' + query({
 /** callsPath returns the path of the Bigtable calls at a row. A filter is made of words: one of the key's is enough to find them. */
 export const callsPath = (t, row) => '/requests' + query({ f: `table:${t.table} key:${textOf(row, 4096).replace(/^!+/, '').split(/\s/).sort((a, b) => b.length - a.length)[0]}`, calls: 'true' });
 
+/** ruleLink returns a link to the document of a rule of lint. */
+export const ruleLink = (rule, name) => h('a', { href: `/docs/lint#${rule}-${name}`.toLowerCase() }, plain(`${rule} ${name}`));
+
 /** tabs returns the links between the pages of a table, t, with its DynamoDB tables; here is the present page. */
 export function tabs(here, t, info, dynamodb = []) {
   const all = [
@@ -50,5 +53,5 @@ export function tabs(here, t, info, dynamodb = []) {
     t && [rowsPath(t, info), 'Rows'], t && [tablePath(t, info), 'Table'], t && [keysPath(t, info), 'Keys'],
     [streamsPath(t, info, dynamodb[0]), 'Streams'], ['/requests' + query({ f: 'table:' + (here === 'Items' || !t ? dynamodb[0] : t.table) }), 'Requests'],
   ];
-  return h('nav', { class: 'tabs', 'aria-label': 'Pages of the table' }, all.filter(Boolean).map(([href, label]) => h('a', { href, 'aria-current': label === here || href === here ? 'page' : undefined }, label)));
+  return h('nav', { class: 'tabs', 'aria-label': 'Pages of the table' }, all.filter(Boolean).map(([href, label]) => h('a', { href, 'aria-current': label === here ? 'page' : undefined }, label)));
 }

@@ -5,7 +5,7 @@ import { internal } from './rules.js';
 const classes = ['lossy', 'lossless in domain', 'lossless']; // of fidelity, the greatest losses first
 const schemas = { _migration_schema: 'describes how to read all tables' };
 
-const heads = (...names) => h('thead', {}, h('tr', {}, names.map((n) => h('th', { scope: 'col', class: n === 'items' ? 'num' : '' }, n))));
+const heads = (...names) => h('thead', {}, h('tr', {}, names.map((n) => h('th', { scope: 'col', class: n === 'Items' ? 'num' : '' }, n))));
 const lines = (head, rows) => h('div', { class: 'scroll' }, h('table', { class: 'plan' }, head, h('tbody', {}, rows)));
 
 function familiesOf(b) {
@@ -25,7 +25,7 @@ function fidelityShown(declared) {
   const numbers = classes.map((c) => [all.filter((f) => f.class === c).length, c]).filter(([n]) => n).map((n) => n.join(' '));
   const left = declared.length - all.length;
   return [
-    lines(heads('rule', 'attribute', 'fidelity', 'items', 'domain or loss'), all.map((f) => h('tr', { 'data-class': f.class }, h('td', {}, plain(f.rule)), h('th', { scope: 'row' }, plain(f.attribute)),
+    lines(heads('Rule', 'Attribute', 'Fidelity', 'Items', 'Domain or loss'), all.map((f) => h('tr', { 'data-class': f.class }, h('td', {}, plain(f.rule)), h('th', { scope: 'row' }, plain(f.attribute)),
       h('td', { class: f.class === 'lossy' ? 'bad nowrap' : 'nowrap' }, plain(f.class)), h('td', { class: 'num' }, number(f.items)), h('td', { class: 'wraps soft' }, plain(f.why ?? ''))))),
     h('p', { class: 'soft' }, all.length > 0 && `${counted(all.length, 'attribute')}: ${numbers.join(', ')}. `, left > 0 && `${counted(left, 'attribute')} of rules without items are omitted.`),
   ];
@@ -39,12 +39,12 @@ function tableShown(t) {
   return h('section', { class: 'card', 'data-plan': t.name }, h('h2', {}, plain(`Table ${t.name}: ${[[t.items, 'item'], [t.rows, 'row'], [t.cells, 'cell']].map(([n, what]) => counted(n, what)).join(', ')}`)),
     t.leftOut > 0 && h('div', { class: 'note error' }, `${counted(t.leftOut, 'item')} that the mapping cannot lay out: a load rejects the source, or writes them as dead letters.`, t.refused.map(refusedShown)),
     t.choices.length > 0 && lines(null, t.choices.map((c) => h('tr', {}, h('th', { scope: 'row' }, plain(c.what)), h('td', { class: 'mono nowrap' }, plain(c.chosen)), h('td', { class: 'wraps soft' }, plain(c.why))))),
-    h('h3', {}, 'Bigtable tables'), lines(heads('table', 'family', 'garbage collection', 'use'), t.bigtable.map(familiesOf)),
+    h('h3', {}, 'Bigtable tables'), lines(heads('Table', 'Family', 'Garbage collection', 'Use'), t.bigtable.map(familiesOf)),
     t.views.map((v) => [h('h3', {}, 'Continuous materialized view ', plain(v.name)), h('pre', {}, shown(v.sql.trim(), 20000))]),
-    h('h3', {}, 'Row keys'), lines(heads('rule', 'items', 'example', 'its row, and the key in hex'), t.rules.map(keyOf)),
+    h('h3', {}, 'Row keys'), lines(heads('Rule', 'Items', 'Example', 'Row key, also in hex'), t.rules.map(keyOf)),
     t.fidelity.length > 0 && [h('h3', {}, 'Fidelity'), fidelityShown(t.fidelity)],
     t.notes.length > 0 && [h('h3', {}, 'Other changes'), h('ul', {}, t.notes.map((n) => h('li', {}, plain(n))))],
-    h('details', {}, h('summary', {}, 'The mapping'), h('pre', {}, shown(t.mapping, 200000))));
+    h('details', {}, h('summary', {}, 'Mapping'), h('pre', {}, shown(t.mapping, 200000))));
 }
 
 /** planShown returns an element with a plan. */

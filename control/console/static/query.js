@@ -3,7 +3,8 @@ import { h, exact, fill, jsonText, plain, shown, button, codeDialog, copier, sav
 import { dynamo, get, part, query } from './api.js';
 import { bytesShown, base64Of, escapes, unescaped, timeOf } from './bytes.js';
 import { ordered, valueShown } from './items.js';
-import { callShown, capacityOf } from './requests.js';
+import { callsShown } from './calls.js';
+import { capacityOf } from './requests.js';
 import { requestCode } from './dynamocode.js';
 import { readCode } from './gocode.js';
 import { codeField } from './field.js';
@@ -35,9 +36,9 @@ function answered(answer, operation, keys) {
   const capacity = capacityOf(operation, r);
   return [
     capacity && h('p', { class: 'soft' }, capacity, r.ScannedCount !== undefined && `, ${counted(r.ScannedCount, 'item')} read, ${number(r.Count)} returned`),
-    answer.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${counted(answer.calls.length, 'call')}`), answer.calls.map(callShown)],
+    answer.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${counted(answer.calls.length, 'call')}`), callsShown(answer.calls)],
     items && [h('h2', {}, counted(items.length, 'item')), items.slice(0, 100).map((item) => h('table', { class: 'card' }, h('tbody', {}, ordered(item, keys).map(([name, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(name)), h('td', {}, valueShown(v)))))))],
-    h('details', { open: !items }, h('summary', {}, 'The whole answer'), h('pre', {}, shown(jsonText(r, 2), 100000))),
+    h('details', { open: !items }, h('summary', {}, 'Full response'), h('pre', {}, shown(jsonText(r, 2), 100000))),
   ];
 }
 
@@ -81,8 +82,8 @@ export async function show(main, { info, params }) {
   operation.addEventListener('change', begin);
   const dynamoTab = h('div', {}, none, h('div', { class: 'bar' }, operation, table), requestField.el,
     h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value), true), operation.value, keys)), { class: 'primary' }),
-      button('Copy as…', () => codeDialog('To make the request', requestCode(info, operation.value, JSON.parse(request.value)))),
-      button('Save as access pattern', async () => {
+      button('Copy as…', () => codeDialog('Copy the request', requestCode(info, operation.value, JSON.parse(request.value)))),
+      button('Save access pattern', async () => {
         // The trace has the last answered request, with its calls.
         const body = JSON.stringify(JSON.parse(request.value));
         const { requests } = await get('requests' + query({ endpoint: 'dynamodb', operation: operation.value, status: 'OK', limit: 100 }));
@@ -94,8 +95,8 @@ export async function show(main, { info, params }) {
           save(pattern.file, pattern.text);
           return;
         }
-        throw new Error('This request has no answer yet: run it first.');
-      }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify runs on both endpoints. Run the request first.' })));
+        throw new Error('Run this request first: its response becomes part of the pattern.');
+      }, { title: 'A file for the access folder of a fixture; tabletop migrate verify runs it on both endpoints. Run the request first.' })));
 
   // PartiQL.
   const statement = h('textarea', { rows: 5, 'aria-label': 'The statement', value: `SELECT * FROM "${tables.dynamodb[0] ?? 'orders'}"` });
@@ -105,23 +106,24 @@ export async function show(main, { info, params }) {
   const native = tables.bigtable.filter((t) => !t.own && t.name.startsWith(`projects/${info.project}/`)).sort((a, b) => a.table.startsWith('_') - b.table.startsWith('_'));
   const at = h('select', { 'aria-label': 'Bigtable table' }, native.map((t, i) => option(i, `${t.instance}/${t.table}`)));
   const field = (name) => h('input', { class: 'mono', placeholder: name, 'aria-label': name, title: escapes });
-  const [prefix, start, end] = ['prefix', 'from', 'before'].map(field);
+  const [prefix, start, end] = ['Prefix', 'From', 'Before'].map(field);
   const most = h('input', { type: 'number', min: 1, max: 1000, value: 25, 'aria-label': 'Rows' });
   const reverse = h('input', { type: 'checkbox' });
-  const match = field('keys that match');
+  const match = field('Matching');
   const filter = h('textarea', { rows: 4, class: 'mono', 'aria-label': 'A filter, as JSON', placeholder: '{"chain": {"filters": [{"familyNameRegexFilter": "f"}, {"cellsPerColumnLimitFilter": 1}]}}' });
   const bound = (el) => el.value ? base64Of(unescaped(el.value)) : '';
-  const rowsTab = h('div', {}, !native.length && h('div', { class: 'note' }, 'There are no Bigtable tables yet.'), h('div', { class: 'bar' }, at, prefix, start, end, match, h('label', {}, most, 'rows'), h('label', {}, reverse, 'reverse')), codeField(filter, 'json').el,
+  const rowsTab = h('div', {}, !native.length && h('div', { class: 'note' }, 'There are no Bigtable tables yet.'), h('div', { class: 'bar' }, at, prefix, start, end, match, h('label', {}, 'Rows', most), h('label', {}, reverse, 'Reverse')), codeField(filter, 'json').el,
     h('div', { class: 'bar' }, button('Run', run(async () => {
       const t = native[at.value];
-      if (!t) throw new Error('There is no table to read.');
+      if (!t) throw new Error('Create a table first.');
       const { rows } = await get(`tables/${part(t.instance)}/${part(t.table)}/rows` + query({ prefix64: bound(prefix), start64: bound(start), end64: bound(end), match64: bound(match), filter: filter.value.trim(), limit: most.value, reverse: reverse.checked ? 'true' : '' }));
       return [h('h2', {}, counted(rows.length, 'row')), rows.map((r) => h('details', { open: rows.length < 6 }, h('summary', {}, bytesShown(r.key), h('small', {}, ` ${counted(r.cells.length, 'cell')}`)),
         h('table', {}, h('tbody', {}, r.cells.slice(0, 200).map((c) => h('tr', {}, h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80)), h('td', { class: 'soft mono' }, timeOf(c.timestamp)), h('td', {}, bytesShown(c.value))))))))];
     }), { class: 'primary' }), copier('Copy as Go', () => readCode({ table: native[at.value]?.table ?? '', prefix: prefix.value, start: start.value, end: end.value, match: match.value, filter: filter.value, most: most.value, reverse: reverse.checked }))));
 
   const panels = { DynamoDB: dynamoTab, PartiQL: partiTab, SQL: sqlTab({ info, tables: tables.bigtable, run, asked: params }), ReadRows: rowsTab };
-  main.append(h('h1', {}, 'Query'), ...tabbed('Language', panels, () => fill(result), params.get('sql') ? 'SQL' : 'DynamoDB'), result);
+  const blank = () => fill(result, h('div', { class: 'blank' }, 'Run a request to see its response and its Bigtable calls.'));
+  main.append(h('h1', {}, 'Query'), h('div', { class: 'query' }, h('div', {}, tabbed('Language', panels, blank, params.get('sql') ? 'SQL' : 'DynamoDB')), result));
   await begin();
   if (params.get('op')) {
     if (operations.includes(params.get('op'))) operation.value = params.get('op');

@@ -1,8 +1,10 @@
 // Requests: both endpoints, live, with the Bigtable calls of a DynamoDB request.
-import { h, fill, shown, plain, virtual, button, copier, dialog, footer, lineShown, save, errorBox, size, number, counted } from './dom.js';
+import { h, fill, shown, plain, virtual, button, codeDialog, dialog, footer, lineShown, save, errorBox, size, number, counted } from './dom.js';
 import { bytesShown, textOf } from './bytes.js';
 import { get, events, query, remove } from './api.js';
+import { callsShown, millis, spansOf, statusShown, statusText, tableOf, track } from './calls.js';
 import { awsLine, shellOf } from './code.js';
+import { requestCode } from './dynamocode.js';
 import { historyPath, itemHistoryPath, rowsPath, tableNamed, viewPath } from './paths.js';
 
 const kept = 5000; // the server's limit
@@ -46,14 +48,9 @@ function keyText(r) {
 /** requestLine returns a request in a few words. */
 export const requestLine = (r) => [r.operation, keyText(r), statusText(r), r.calls?.length > 0 && `by ${[...new Set(r.calls.map((c) => c.operation))].join(', ')}`].filter(Boolean).map((s) => plain(String(s))).join(' · ');
 
-const statusText = (r) => r.stopped ? 'stopped early' : r.status;
-/** statusShown returns an element with the status of a request or a call. */
-const statusShown = (r) => h('span', { class: 'pill ' + (r.status === 'OK' ? 'ok' : r.stopped ? 'soft' : 'bad') }, plain(statusText(r)));
 const attemptText = (r) => r.attempt && `${r.attempt}${r.attempts ? ` of ${r.attempts}` : ''}${r.attempt > 1 ? ', a retry' : ''}`;
 
-const tableOf = (r) => r.table?.slice(r.table.lastIndexOf('/') + 1) ?? '';
 const pretty = (value) => JSON.stringify(value, null, 2);
-const millis = (n) => `${number(Number(n.toPrecision(3)))} ms`;
 
 /** capacityOf returns the consumed capacity in an answer of DynamoDB; "" if it was not requested. */
 export function capacityOf(operation, response) {
@@ -63,21 +60,19 @@ export function capacityOf(operation, response) {
   }).join('; ');
 }
 
-/** callShown returns an element with the request of a Bigtable call. */
-export function callShown(c) {
-  return h('details', { class: 'call' }, h('summary', {}, h('b', { class: 'mono' }, plain(c.operation)), ' ', h('span', { class: 'mono' }, plain(tableOf(c))), ' ',
-    c.key && bytesShown(c.key, 80), ' ', statusShown(c), ` ${c.millis} ms`, c.rows > 0 && `, ${counted(c.rows, 'row')}`, c.rowsRead > 0 && ` of ${number(c.rowsRead)} read`),
-  h('pre', { class: 'data' }, plain(c.request ? '' : c.cut ? 'too large to be kept' : ''), c.request && shown(pretty(c.request), 20000)));
-}
+const curlOf = (r, body, info) => `curl -s ${info.dynamodb} -H 'Content-Type: application/x-amz-json-1.0' -H 'X-Amz-Target: DynamoDB_20120810.${r.operation}' -H 'Authorization: AWS4-HMAC-SHA256 Credential=local/20200101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0' --data ${shellOf(body)}`;
 
-function replayable(r, info) {
-  if (r.endpoint !== 'dynamodb' || !r.request || !info.dynamodb) return null;
+// actions returns what can be done with a request of DynamoDB.
+function actions(r, info) {
+  if (r.endpoint !== 'dynamodb' || !r.request) return null;
   const body = JSON.stringify(r.request);
-  const kebab = r.operation.replace(/([a-z])([A-Z])/g, '$1-$2').toLowerCase();
-  return h('span', { class: 'bar' },
-    copier('Copy as aws', awsLine(info, `${kebab} --cli-input-json ${shellOf(body)}`)),
-    copier('Copy as curl', `curl -s ${info.dynamodb} -H 'Content-Type: application/x-amz-json-1.0' -H 'X-Amz-Target: DynamoDB_20120810.${r.operation}' -H 'Authorization: AWS4-HMAC-SHA256 Credential=local/20200101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0' --data ${shellOf(body)}`),
-    h('a', { href: '/query' + query({ op: r.operation, request: body.length < 4000 ? body : '' }) }, 'Open in Query'));
+  return h('div', { class: 'bar' }, info.dynamodb && [
+    button('Copy as…', () => codeDialog('Copy the request', [...requestCode(info, r.operation, r.request), ['curl', curlOf(r, body, info)]])),
+    h('a', { href: '/query' + query({ op: r.operation, request: body.length < 4000 ? body : '' }) }, 'Open in Query')],
+  r.status === 'OK' && button('Save access pattern', async () => {
+    const pattern = await get(`requests/${r.id}/pattern`);
+    save(pattern.file, pattern.text);
+  }, { title: 'A file for the access folder of a fixture; tabletop migrate verify runs it on both endpoints' }));
 }
 
 // touchedShown returns links to the rows that a request, or its calls, name.
@@ -86,31 +81,30 @@ function touchedShown(whole, info) {
     const t = tableNamed(table);
     const view = table.includes('/materializedViews/'); // it has a page of its rows, and no history
     return h('li', {}, view ? h('a', { href: viewPath({ ...t, view: t.table }, info) }, plain(t.table)) : h('small', {}, plain(t.table)), ' ', key
-      ? view ? bytesShown(key, 120) : [h('a', { href: rowsPath(t, info, key) }, bytesShown(key, 120)), ' · ', h('a', { href: historyPath(t, info, key) }, 'history')]
+      ? view ? bytesShown(key, 120) : [h('a', { href: rowsPath(t, info, key) }, bytesShown(key, 120)), ' · ', h('a', { href: historyPath(t, info, key) }, 'History')]
       : ['from ', bytesShown(start, 80), end && [' before ', bytesShown(end, 80)]]);
   }), whole.more > 0 && h('li', { class: 'soft' }, `and ${number(whole.more)} more`));
 }
 
 /** requestShown returns the parts of a request: facts, rows, calls and bodies. narrow, if given, adds a word to a filter. */
 export function requestShown(whole, info, narrow) {
-  const row = (what, text) => text && h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, text instanceof Node ? text : shown(String(text))));
+  const fact = (what, text, long) => text && h('div', { class: long ? 'long' : '' }, h('dt', {}, what), h('dd', {}, text instanceof Node ? text : shown(String(text))));
   // A word of a filter has no spaces.
-  const word = (what, text, value = text) => row(what, narrow && text && !/\s/.test(value) ? h('button', { type: 'button', class: 'word', title: `Add ${what}:${plain(value)} to the filter`, onclick: () => narrow(`${what}:${value}`) }, shown(text)) : text);
+  const word = (what, name, text, value = text) => fact(what, narrow && text && !/\s/.test(value) ? h('button', { type: 'button', class: 'word', title: `Filter by ${name}:${plain(value)}`, onclick: () => narrow(`${name}:${value}`) }, shown(text)) : text);
+  const key = keyText(whole);
   return [
-    replayable(whole, info),
-    whole.endpoint === 'dynamodb' && whole.status === 'OK' && h('div', { class: 'bar' }, button('Save as access pattern', async () => {
-      const pattern = await get(`requests/${whole.id}/pattern`);
-      save(pattern.file, pattern.text);
-    }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify runs on both endpoints' })),
-    h('table', {}, h('tbody', {}, row('endpoint', whole.endpoint), narrow && [word('op', whole.operation), word('status', whole.status)], word('table', whole.table, tableOf(whole)), row('key', whole.key && bytesShown(whole.key)),
-      row('item', whole.item && h('span', {}, shown(keyText(whole)), ' · ', h('a', { href: itemHistoryPath(whole.table, whole.item) }, 'history'))), row('condition', whole.condition), row('statement', whole.statement), row('text', whole.text), row('at', whole.start),
-      row('took', whole.millis + ' ms'), row('attempt', attemptText(whole)), row('bytes', whole.bytes && number(whole.bytes)), row('rows', whole.rows && number(whole.rows)), row('rows read', whole.rowsRead && number(whole.rowsRead)), row('capacity', capacityOf(whole.operation, whole.response)), word('test', whole.test), row('request id', whole.requestID), row('made by', whole.own && 'the console itself: it is left out of counts'))),
+    actions(whole, info),
+    whole.text && h('div', { class: 'note ' + (whole.stopped ? '' : 'failed') }, shown(whole.text, 2000)),
+    h('dl', { class: 'facts' }, narrow && [word('Operation', 'op', whole.operation), word('Status', 'status', whole.status)], word('Table', 'table', whole.table, tableOf(whole)),
+      whole.key && word('Key', 'key', key), whole.item && fact('Item', h('span', {}, narrow && !/\s/.test(key) ? h('button', { type: 'button', class: 'word', title: `Filter by key:${plain(key)}`, onclick: () => narrow(`key:${key}`) }, shown(key)) : shown(key), ' ', h('a', { href: itemHistoryPath(whole.table, whole.item) }, 'History')), true),
+      fact('Condition', whole.condition, true), fact('Statement', whole.statement, true), fact('Started', h('time', { class: 'mono', datetime: whole.start, title: whole.start }, whole.start.slice(11, 23))), fact('Duration', millis(whole.millis)), fact('Attempt', attemptText(whole)), fact('Size', whole.bytes && size(whole.bytes)), fact('Rows', whole.rows && number(whole.rows)),
+      fact('Rows read', whole.rowsRead && number(whole.rowsRead)), fact('Capacity', capacityOf(whole.operation, whole.response)), fact('Endpoint', whole.endpoint === 'dynamodb' ? 'DynamoDB' : 'Bigtable'), word('Test', 'test', whole.test), fact('Request ID', whole.requestID, whole.requestID?.length > 16), fact('Sent by', whole.own && 'the console, not counted')),
     whole.stopped && h('p', { class: 'soft' }, 'The caller stopped reading: it had enough rows.'),
-    whole.cut && h('p', { class: 'soft' }, 'Its bodies are longer than the 64 KiB that are kept.'),
-    whole.touched?.length > 0 && [h('h2', {}, 'Rows that it names'), touchedShown(whole, info)],
-    whole.calls?.length > 0 && [h('h2', {}, whole.endpoint === 'dynamodb' ? `As Bigtable: ${counted(whole.calls.length, 'call')}` : 'Prepared by'), whole.calls.map(callShown)],
+    whole.cut && h('p', { class: 'soft' }, 'The bodies are longer than 64 KiB and are not kept in full.'),
+    whole.calls?.length > 0 && [h('h2', {}, whole.endpoint === 'dynamodb' ? `As Bigtable: ${counted(whole.calls.length, 'call')}` : 'Prepared by'), callsShown(whole.calls, whole.endpoint === 'dynamodb' && whole)],
+    whole.touched?.length > 0 && [h('h2', {}, 'Rows'), touchedShown(whole, info)],
     whole.request && [h('h2', {}, 'Request'), h('pre', {}, shown(pretty(whole.request), 60000))],
-    whole.response && [h('h2', {}, 'Answer'), h('pre', {}, shown(pretty(whole.response), 60000))]];
+    whole.response && [h('h2', {}, 'Response'), h('pre', {}, shown(pretty(whole.response), 60000))]];
 }
 
 export async function show(main, { info, params, signal }) {
@@ -127,22 +121,22 @@ export async function show(main, { info, params, signal }) {
   let paused = false, waiting = [], missed = 0; // requests during a pause
   let shownID = 0;
 
-  const columns = [['w64', 'time'], ['w36', ''], ['w120', 'operation'], ['half', 'table'], ['twice', 'key'], ['w80', 'status'], ['w80 spare', 'took'], ['w80 spare', 'size'], ['w48 spare of-rows', 'rows'], ['w64 spare of-test', 'test']];
+  const columns = [['w64', 'Time'], ['w36', ''], ['w120', 'Operation'], ['half', 'Table'], ['twice', 'Key'], ['w80', 'Status'], ['w80 right spare', 'Duration'], ['w64 right spare of-size', 'Size'], ['w48 right spare of-rows', 'Rows'], ['w64 spare of-test', 'Test']];
   let parents = new Set(); // requestIDs
   // A query that was prepared, and not executed, has no parent.
   const isCall = (r) => r.cause && !inner.checked && (r.operation !== 'PrepareQuery' || parents.has(r.cause));
   const opens = (r) => r.requestID && r.children > 0;
   const list = virtual({
     label: 'Requests, the newest first', count: () => seen.length,
-    key: (i) => `${seen[i].id} ${!isCall(seen[i])} ${opens(seen[i]) && inner.checked}`,
+    key: (i) => `${seen[i].id} ${!!seen[i].span} ${opens(seen[i]) && inner.checked}`,
     line: (i) => {
       const r = seen[i];
       return h('div', { 'data-request': r.id }, [
-        ['soft mono whole', r.start.slice(11, 19)], ['soft type', [isCall(r) ? '└ ' : '', short[r.endpoint], r.own && h('span', { class: 'own', title: 'Of the console itself' }, ' ⌂')]],
+        ['soft mono whole', r.start.slice(11, 19)], ['soft type', [isCall(r) ? '└ ' : '', short[r.endpoint], r.own && h('span', { class: 'own', title: 'Sent by the console' }, ' ⌂')]],
         ['mono', [!isCall(r) && toggle(r), h('span', { title: plain(r.operation) }, plain(r.operation))]], ['mono', plain(tableOf(r)), plain(tableOf(r))],
         ['', r.key ? bytesShown(r.key, 80) : h('span', { class: 'data mono' }, plain(keyText(r).slice(0, 200))), plain(keyText(r).slice(0, 2000))],
         ['', [statusShown(r), r.attempt > 1 && h('span', { class: 'soft' }, ` ↻${r.attempt}`)], [plain(statusText(r)), attemptText(r) && `attempt ${attemptText(r)}`].filter(Boolean).join(', ')],
-        ['soft whole', millis(r.millis)], ['soft', r.bytes ? size(r.bytes) : ''], ['soft', r.rows ? number(r.rows) : ''], ['soft', r.test && plain(r.test), r.test && plain(r.test)],
+        ['soft whole', [millis(r.millis), r.span && track(r.span)]], ['soft', r.bytes ? size(r.bytes) : ''], ['soft', r.rows ? number(r.rows) : ''], ['soft', r.test && plain(r.test), r.test && plain(r.test)],
       ].map(([kind, shows, title], n) => h('span', { class: `${columns[n][0]} ${kind}`, title }, shows)));
     },
     update: (line, i) => {
@@ -160,18 +154,19 @@ export async function show(main, { info, params, signal }) {
     select();
   }
   function toggle(r) {
-    return h('span', { class: 'toggle', hidden: true, title: 'Its calls', onclick: (e) => {
+    return h('span', { class: 'toggle', hidden: true, title: 'Show the Bigtable calls', onclick: (e) => {
       e.stopPropagation();
       turn(r, !open.has(r.requestID));
     } });
   }
   const lines = h('section', { class: 'wider' }, h('div', { class: 'line-head' }, columns.map(([kind, what]) => h('span', { class: kind }, what))), list.el);
-  const side = h('section', { class: 'detail' }, h('h2', {}, 'Request'), h('div', { class: 'scroll soft' }, 'Choose a request.'));
+  const side = h('section', { class: 'detail' }, h('h2', {}, 'Request'), h('div', { class: 'scroll soft' }, 'Select a request.'));
 
   function select() {
     const is = matcher(filter.value);
     for (const [word, b] of toggles) b.setAttribute('aria-pressed', String(has(word)));
     const of = new Map();
+    for (const r of all) r.span = undefined;
     for (const r of all) if (r.cause) (of.get(r.cause) ?? of.set(r.cause, []).get(r.cause)).push(r);
     parents = new Set(all.map((r) => r.requestID));
     seen = [];
@@ -184,15 +179,19 @@ export async function show(main, { info, params, signal }) {
       of.delete(r.requestID); // the last execution of a query has its preparation
       r.children = calls?.length ?? 0;
       seen.push(r);
-      if (calls && open.has(r.requestID) && !inner.checked) seen.push(...calls.reverse());
+      if (!calls || !open.has(r.requestID) || inner.checked) continue;
+      r.span = [0, 1]; // that of the request, to compare those of its calls with
+      const spans = spansOf(calls, r);
+      calls.forEach((c, i) => { c.span = spans[i]; });
+      seen.push(...calls.reverse());
     }
     for (const name of ['rows', 'test']) lines.classList.toggle('no-' + name, !seen.some((r) => r[name]));
     // The selection stays on its request, wherever that is now.
     list.chosen = seen.findIndex((r) => r.id === shownID);
     count.textContent = `${number(seen.length)} of ${number(visible)}${missed ? `, ${number(missed)} since the pause${missed > waiting.length ? `, ${number(waiting.length)} of them kept` : ''}` : ''}`;
-    if (!visible) fill(side.lastChild, h('div', { class: 'note' }, 'No requests yet. Each request of a client appears here when it is answered, for example:', lineShown(info.dynamodb
+    if (!visible) fill(side.lastChild, h('div', { class: 'note' }, 'No requests yet. Send one from any client, for example:', lineShown(info.dynamodb
       ? awsLine(info, 'list-tables') : `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${info.instance} ls`),
-    'A client that sends the header x-tabletop-test is shown with the name of its test.'));
+    'The header x-tabletop-test names the test that sent a request.'));
     list.redraw();
   }
   let drawing = 0;
@@ -221,7 +220,7 @@ export async function show(main, { info, params, signal }) {
     filtered();
   }
   const narrow = (word) => has(word) || turnWord(word);
-  const toggles = [['Errors', 'status:!ok', 'Only requests that failed'], ['Slow', '>10ms', 'Only requests of more than 10 ms']].map(([label, word, title]) => [word, h('button', { type: 'button', title, onclick: () => turnWord(word) }, label)]);
+  const toggles = [['Errors', 'status:!ok', 'Show failed requests only'], ['Slow', '>10ms', 'Show requests that took more than 10 ms']].map(([label, word, title]) => [word, h('button', { type: 'button', title, onclick: () => turnWord(word) }, label)]);
 
   const pause = h('button', { type: 'button', 'aria-pressed': 'false', onclick: () => {
     paused = !paused;
@@ -241,16 +240,16 @@ export async function show(main, { info, params, signal }) {
     waiting = [];
     missed = shownID = 0;
     open.clear();
-    fill(side, h('h2', {}, 'Request'), h('div', { class: 'scroll soft' }, 'Choose a request.'));
+    fill(side, h('h2', {}, 'Request'), h('div', { class: 'scroll soft' }, 'Select a request.'));
     select();
-  }, { title: 'Forget the requests so far' });
-  const saves = () => dialog('Save the requests', h('p', {}, 'NDJSON has a line for each request that the filter shows. A trace has the DynamoDB requests of their table, for the folder trace of a fixture: tabletop migrate lint checks them.'),
+  }, { title: 'Delete all recorded requests' });
+  const saves = () => dialog('Save the requests', h('p', {}, 'NDJSON contains the requests that match the filter, one per line. A trace contains the DynamoDB requests of one table, for the trace folder of a fixture; tabletop migrate lint checks it.'),
     footer('Close', button('NDJSON', () => save('requests.ndjson', seen.map((r) => JSON.stringify({ ...r, children: undefined })).join('\n') + '\n')), button('Trace', async () => {
       const tables = [...new Set(seen.filter((r) => r.endpoint === 'dynamodb' && r.table).map((r) => r.table))];
       const trace = await get('requests/trace' + query({ table: tables.length === 1 ? tables[0] : '' }));
       save(trace.file, trace.text);
     })));
-  main.append(h('h1', {}, 'Requests'), h('div', { class: 'bar one tools' }, filter, toggles.map(([, b]) => b), h('label', { title: 'Show the calls of the DynamoDB endpoint as lines of their own' }, inner, 'Bigtable calls as lines'), h('label', { title: 'Show the requests of the console itself' }, own, 'console’s own'), pause, clear,
+  main.append(h('h1', {}, 'Requests'), h('div', { class: 'bar one tools' }, filter, toggles.map(([, b]) => b), h('label', { title: 'List the calls of the DynamoDB endpoint too' }, inner, 'Bigtable calls'), h('label', { title: 'Include requests sent by the console' }, own, 'Console requests'), pause, clear,
     button('Save as…', saves), count, live),
   h('div', { class: 'split' }, lines, side));
   let before;
@@ -261,5 +260,5 @@ export async function show(main, { info, params, signal }) {
   } while (before && all.length < kept);
   select();
   if (params.get('id')) await detail({ id: Number(params.get('id')) });
-  events(all[0]?.id ?? 0, signal, arrived, (lost) => { live.textContent = lost === undefined ? '● live' : lost ? 'not live: too many pages are open; reload to try again' : 'connecting…'; });
+  events(all[0]?.id ?? 0, signal, arrived, (lost) => { live.textContent = lost === undefined ? '● Live' : lost ? 'Not live: too many pages are open. Reload to try again.' : 'Connecting…'; });
 }

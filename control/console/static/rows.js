@@ -6,7 +6,8 @@ import { rowCode } from './code.js';
 import { bookkeeping, collected } from './rules.js';
 import { valueShown } from './items.js';
 import { partsShown } from './parts.js';
-import { callsPath, historyPath, itemPath, streamsPath, tabs } from './paths.js';
+import { headOf } from './head.js';
+import { callsPath, historyPath, itemPath, streamsPath } from './paths.js';
 
 /** numbersIn adds the numbers in a value of DynamoDB to a set. */
 function numbersIn(v, into) {
@@ -29,7 +30,7 @@ export async function show(main, { args: [instance, id], info, params, signal, g
   const wanted = params.get('item') ? Object.entries(JSON.parse(params.get('item'))) : [];
   const isWanted = (item) => wanted.length > 0 && item.table === params.get('of') && wanted.every(([a, v]) => jsonText(item.item[a]) === jsonText(v));
   const input = (name, label, width = 14) => h('input', { class: 'mono', name, size: width, 'aria-label': label, placeholder: label, value: params.get(name) ?? '', title: escapes });
-  const prefix = input('prefix', 'prefix'), start = input('start', 'from'), end = input('end', 'before'), match = input('match', 'matching');
+  const prefix = input('prefix', 'Prefix'), start = input('start', 'From'), end = input('end', 'Before'), match = input('match', 'Matching');
   const reverse = h('input', { type: 'checkbox', checked: params.get('reverse') === 'true' });
   const count = h('small', { 'aria-live': 'polite' });
   let rows = [], cursor, loading, done = false, generation = 0;
@@ -39,7 +40,7 @@ export async function show(main, { args: [instance, id], info, params, signal, g
     line: (i) => h('div', {}, h('span', { class: 'grow', title: rows[i].parts && textOf(rows[i].key) }, rows[i].parts ? partsShown(rows[i].parts) : bytesShown(rows[i].key)), h('span', { class: 'soft' }, number(rows[i].cells))),
     key: (i) => rows[i], pick: (i) => open(rows[i].key), end: () => more(),
   });
-  const cells = h('section', { class: 'wide' }, h('h2', {}, 'Cells'), h('div', { class: 'scroll soft' }, 'Choose a row.'));
+  const cells = h('section', { class: 'wide' }, h('h2', {}, 'Cells'), h('div', { class: 'scroll soft' }, 'Select a row.'));
   const items = h('section', { class: 'items' }, h('h2', {}, 'Items in this row'), h('div', { class: 'scroll' }));
 
   async function more() {
@@ -67,9 +68,9 @@ export async function show(main, { args: [instance, id], info, params, signal, g
     const bounded = prefix.value || start.value || end.value || match.value;
     // Families of a leading underscore hold bookkeeping: a client never writes them.
     const family = t.families.find((f) => !f.name.startsWith('_'))?.name ?? 'family';
-    fill(cells.lastChild, h('div', { class: 'note' }, bounded ? 'No row is in these bounds. Keys are compared as bytes; \\x00 writes a byte that is not text.' : names.length ? [
+    fill(cells.lastChild, h('div', { class: 'note' }, bounded ? 'No row matches. Keys are compared as bytes; write bytes that are not text as \\x00.' : names.length ? [
       h('p', {}, 'The table has no items yet.'), h('div', { class: 'bar' }, names.map((name) => button(names.length > 1 ? `New item of ${plain(name)}…` : 'New item…', () => go(`/d/${part(name)}?new=true`))))] : [
-      'The table has no rows. A row exists once it has a cell, for example by:',
+      'The table has no rows. A row exists once it has a cell:',
       h('pre', {}, `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${plain(instance)} set ${plain(id)} row1 ${plain(family)}:column=value`)]));
     fill(items.lastChild);
   }
@@ -78,7 +79,7 @@ export async function show(main, { args: [instance, id], info, params, signal, g
     rows = []; cursor = undefined; done = false; loading = false;
     list.chosen = -1;
     list.el.scrollTop = 0;
-    fill(cells.lastChild, h('span', { class: 'soft' }, 'Choose a row.'));
+    fill(cells.lastChild, h('span', { class: 'soft' }, 'Select a row.'));
     await more();
     if (rows.length) list.choose(0);
   }
@@ -134,7 +135,7 @@ export async function show(main, { args: [instance, id], info, params, signal, g
         const c = seen[i];
         return h('div', {
           class: c.version ? 'old' : '', 'data-cell': c.at,
-          title: [c.gone && 'Garbage collection would delete it: ' + c.gone, carries.has(c.at) && 'Of ' + carries.get(c.at).slice(0, 20).join(', ')].filter(Boolean).join('. '),
+          title: [c.gone && 'Garbage collection would delete it: ' + c.gone, carries.has(c.at) && 'Attributes: ' + carries.get(c.at).slice(0, 20).join(', ')].filter(Boolean).join('. '),
           onmouseenter: () => lightAttributes(c.at, true), onmouseleave: () => lightAttributes(c.at, false),
         }, h('span', { class: 'w240 mono' }, c.version ? h('span', { class: 'soft' }, `  version ${c.version + 1}`) : [plain(c.family) + ':', bytesShown(c.qualifier, 80)]),
         h('span', { class: time, title: String(c.timestamp) }, timeOf(c.timestamp)),
@@ -147,12 +148,12 @@ export async function show(main, { args: [instance, id], info, params, signal, g
     const [only] = found.items;
     const keyOf = (item) => Object.fromEntries(item.attributes.filter((a) => tableKeys.get(item.table)?.includes(a.name)).map((a) => [a.name, item.item[a.name]]));
     fill(cells, h('h2', {}, h('span', { title: textOf(key) }, 'Cells of ', found.row.parts ? partsShown(found.row.parts) : bytesShown(key, 120)), h('small', {}, `${number(seen.length)} in ${counted(new Set(seen.map((c) => c.family + ':' + c.qualifier.base64)).size, 'column')}`, seen.length < all.length && ` · ${counted(all.length - seen.length, 'internal cell')} hidden`)), h('div', { class: 'bar' },
-      h('a', { href: historyPath(t, info, key) }, 'History'), h('a', { href: callsPath(t, key) }, 'Requests'), h('a', { href: streamsPath(t, info, only?.table ?? names[0], key, only && keyOf(only)) }, 'Stream records'),
-      h('span', { class: 'bar end' }, h('label', { title: 'The cells that only the DynamoDB endpoint or a migration uses' }, showBookkeeping, 'internal cells'), button('Copy as…', () => codeDialog('To read the row', rowCode(info, instance, id, key))),
+      h('a', { href: historyPath(t, info, key) }, 'History'), h('a', { href: callsPath(t, key) }, 'Requests'), h('a', { href: streamsPath(t, info, only?.table ?? names[0], key, only && keyOf(only)) }, 'Streams'),
+      h('span', { class: 'bar end' }, h('label', { title: 'Show cells that only the DynamoDB endpoint or a migration uses' }, showBookkeeping, 'Internal cells'), button('Copy as…', () => codeDialog('Read this row', rowCode(info, instance, id, key))),
         button('Delete…', async () => {
-          if (!await confirmed('Delete this row with all its cells?', 'Delete the row')) return;
+          if (!await confirmed('Delete this row and all its cells?', 'Delete the row')) return;
           await post(at + '/rows' + query({ project }), { rows: [{ key, delete: true }] });
-          notify('The row is deleted.');
+          notify('The row was deleted.');
           again();
         }, { class: 'danger' }))), lines.el);
     const attributes = []; // [cells, element]
@@ -172,18 +173,18 @@ export async function show(main, { args: [instance, id], info, params, signal, g
     }
     fill(items, h('h2', {}, 'Items in this row'), h('div', { class: 'scroll' }, found.problems?.map((p) => h('div', { class: 'note error' }, shown(p))),
       found.items.map((item) => h('div', { class: isWanted(item) ? 'item mine' : 'item' },
-        h('p', {}, h('a', { href: itemPath(item.table, keyOf(item)) }, 'Item of ', plain(item.table)), item.rule && h('small', {}, ' by the rule ', plain(item.rule))),
+        h('p', {}, h('a', { href: itemPath(item.table, keyOf(item)) }, 'Item of ', plain(item.table)), item.rule && h('small', {}, ' rule ', plain(item.rule))),
         h('table', {}, h('tbody', {}, item.attributes.map((a) => {
           const tr = h('tr', {
             tabindex: 0, 'data-attribute': a.name, 'data-cells': a.cells.join(' '),
             onmouseenter: () => lightCells(a.cells, true), onmouseleave: () => lightCells(a.cells, false),
             onfocus: () => lightCells(a.cells, true), onblur: () => lightCells(a.cells, false),
-          }, h('th', { scope: 'row' }, exact(a.name), a.key && h('small', { title: 'It is part of the row key' }, ' key'), !a.key && !a.cells.length && h('small', { title: 'It has no cell in this row: the rule of the mapping determines it, or the item is a copy' }, ' rule')), h('td', {}, valueShown(item.item[a.name])));
+          }, h('th', { scope: 'row' }, exact(a.name), a.key && h('small', { title: 'Part of the row key' }, ' key'), !a.key && !a.cells.length && h('small', { title: 'No cell in this row: the mapping’s rule implies it, or the item is a copy' }, ' rule')), h('td', {}, valueShown(item.item[a.name])));
           attributes.push([a.cells, tr]);
           return tr;
         }))))),
       found.more > 0 && h('p', { class: 'soft' }, `and ${counted(found.more, 'more item')}`),
-      !found.items.length && !found.problems?.length && h('p', { class: 'soft' }, 'This row has no DynamoDB items. Serve a mapping over the table (tabletop serve --mapping FILE) to see its items here, each attribute next to its cells.')));
+      !found.items.length && !found.problems?.length && h('p', { class: 'soft' }, 'This row has no DynamoDB items. With a mapping for the table (tabletop serve --mapping FILE), its items appear here.')));
     items.querySelector('.item.mine')?.scrollIntoView({ block: 'nearest' });
   }
 
@@ -195,12 +196,12 @@ export async function show(main, { args: [instance, id], info, params, signal, g
     edit.addEventListener('input', draw);
     draw();
     const d = dialog('Cell', h('table', {}, h('tbody', {},
-      [['family', c.family], ['qualifier', textOf(c.qualifier, 16 << 10)], c.counter && ['number', c.counter], ['timestamp', `${c.timestamp} µs, ${timeOf(c.timestamp)}`], ['collected', c.gone || 'not yet'], ...meanings(c.value)].filter(Boolean).map(([what, text]) =>
+      [['Family', c.family], ['Qualifier', textOf(c.qualifier, 16 << 10)], c.counter && ['Number', c.counter], ['Timestamp', `${c.timestamp} µs, ${timeOf(c.timestamp)}`], ['Garbage', c.gone ? `yes: ${c.gone}` : 'no'], ...meanings(c.value)].filter(Boolean).map(([what, text]) =>
         h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, shown(text, 4000)))))),
-    small && h('details', {}, h('summary', {}, 'Write a new version'), edit, diff, button('Write it', async () => {
+    small && h('details', {}, h('summary', {}, 'Write a new version'), edit, diff, button('Write', async () => {
       await post(at + '/rows' + query({ project }), { rows: [{ key, cells: [{ family: c.family, qualifier: c.qualifier, value: { base64: base64Of(unescaped(edit.value)) } }] }] });
       d.close();
-      notify('The cell is written.');
+      notify('The cell was written.');
       open(key);
     }, { class: 'primary' })));
   }
@@ -210,12 +211,12 @@ export async function show(main, { args: [instance, id], info, params, signal, g
     const { response } = await dynamo('DescribeTable', { TableName: name });
     tableKeys.set(name, response.Table.KeySchema.map((k) => k.AttributeName));
   }));
-  main.append(h('h1', {}, plain(id), h('small', {}, `rows of Bigtable in ${plain(instance)}`)), tabs('Rows', t, info, names),
+  main.append(...headOf('Rows', { name: id, about: `rows, Bigtable in ${plain(instance)}`, t, dynamodb: names, tables, info }),
     h('form', { class: 'bar', onsubmit: (e) => {
       e.preventDefault();
       history.replaceState(null, '', location.pathname + query({ project, prefix: prefix.value, start: start.value, end: end.value, match: match.value, reverse: reverse.checked ? 'true' : '' }));
       again();
-    } }, prefix, start, end, match, h('label', {}, reverse, 'reverse'), h('button', {}, 'Read'), count),
+    } }, prefix, start, end, match, h('label', {}, reverse, 'Reverse'), h('button', {}, 'Read'), count),
     h('div', { class: 'split' }, h('section', {}, h('h2', {}, 'Keys'), list.el), cells, items));
   await again();
 }

@@ -2,11 +2,11 @@
 
 /** inWords describes the cells that a rule, in cbt's syntax, collects. */
 export function inWords(rule) {
-  if (rule === 'never') return 'All versions are kept.';
+  if (rule === 'never') return 'Keeps all versions';
   const said = rule
     .replace(/maxversions=(\d+)/g, (_, n) => n === '1' ? 'all versions but the newest' : `versions beyond the newest ${n}`)
     .replace(/maxage=([0-9a-z.µ]+)/g, (_, age) => `cells older than ${age}`);
-  return `Collected: ${said}.`;
+  return `Deletes ${said}`;
 }
 
 const units = { h: 3600e6, m: 60e6, s: 1e6, ms: 1e3, µs: 1, us: 1, ns: 1e-3 };

@@ -31,7 +31,7 @@ function cellShown(v) {
 function answered({ columns, rows, more, request }, asJSON) {
   const of = (row) => Object.fromEntries(columns.map((c, i) => [c.name, row[i]]));
   return [
-    h('p', { class: 'soft' }, counted(rows.length, 'row'), more ? '; there are more' : '', request && [`, ${counted(request.rowsRead ?? 0, 'row')} of tables read · `, h('a', { href: '/requests' + query({ id: request.id }) }, 'request')]),
+    h('p', { class: 'soft' }, counted(rows.length, 'row'), more ? ', and more' : '', request && [`, ${counted(request.rowsRead ?? 0, 'row')} of tables read · `, h('a', { href: '/requests' + query({ id: request.id }) }, 'Request')]),
     asJSON ? h('pre', {}, shown(rows.map((row) => jsonText(of(row)) + '\n').join(''), 100000))
       : h('div', { class: 'scroll' }, h('table', { class: 'plan' }, h('thead', {}, h('tr', {}, columns.map((c) => h('th', { scope: 'col' }, plain(c.name), ' ', h('small', {}, plain(c.type)))))),
         h('tbody', {}, rows.map((row) => h('tr', {}, row.map((v) => h('td', {}, cellShown(v)))))))),
@@ -49,9 +49,9 @@ export function sqlTab({ info, tables, run, asked }) {
   text.addEventListener('input', () => field.mark([]));
   const params = h('div', { class: 'bar' });
   const add = () => {
-    const name = h('input', { class: 'mono', size: 8, placeholder: 'name', 'aria-label': 'Name of a parameter' });
+    const name = h('input', { class: 'mono', size: 8, placeholder: 'Name', 'aria-label': 'Name of a parameter' });
     const type = h('select', { 'aria-label': 'Type of a parameter' }, types.map((t) => h('option', { value: t }, t)));
-    const value = h('input', { class: 'mono', placeholder: 'value', 'aria-label': 'Value of a parameter' });
+    const value = h('input', { class: 'mono', placeholder: 'Value', 'aria-label': 'Value of a parameter' });
     const line = h('span', { class: 'bar' }, '@', name, type, value, button('Remove', () => line.remove()));
     line.param = () => `${name.value}:${type.value}=${value.value}`;
     params.append(line);
@@ -76,7 +76,7 @@ export function sqlTab({ info, tables, run, asked }) {
     draw();
     return result;
   };
-  return h('div', {}, h('div', { class: 'bar' }, instances.length > 1 && instance, button('Add a parameter', add)), params, field.el,
-    h('div', { class: 'bar' }, button('Run', run(ask), { class: 'primary' }), h('label', {}, json, 'rows as JSON'),
+  return h('div', {}, h('div', { class: 'bar' }, instances.length > 1 && instance, button('Add parameter', add)), params, field.el,
+    h('div', { class: 'bar' }, button('Run', run(ask), { class: 'primary' }), h('label', {}, json, 'Show as JSON'),
       copier('Copy for tabletop sql', () => ['tabletop sql', shellOf(text.value), ...given().map((p) => '--param ' + shellOf(p)), `--target ${info.bigtable} --project ${shellOf(info.project)} --instance ${shellOf(instance.value)}`].join(' '))));
 }

@@ -1,16 +1,17 @@
 // Streams: the records of DynamoDB Streams and of Bigtable's change stream about one write, side by side.
-import { h, button, exact, fill, jsonText, shown, plain, virtual, errorBox, notify, number, size } from './dom.js';
+import { h, button, counted, exact, fill, jsonText, shown, plain, virtual, errorBox, notify, number, size } from './dom.js';
 import { bytesShown, textOf, timeOf } from './bytes.js';
 import { dynamo as operate, get, live, part, post, projectOf, query } from './api.js';
 import { keyShown } from './changes.js';
-import { itemPath, rowsPath, tabs } from './paths.js';
+import { headOf } from './head.js';
+import { itemPath, rowsPath } from './paths.js';
 
 const kept = 5000; // lines
-const spans = { '15 minutes': 900, 'an hour': 3600, '24 hours': 86400, 'all that is kept': 0 };
+const spans = { 'Last 15 minutes': 900, 'Last hour': 3600, 'Last 24 hours': 86400, 'All records': 0 };
 const events = { INSERT: 'ok', MODIFY: '', REMOVE: 'bad' };
 
 /** enabler returns a button that turns on the streams of a table: bigtable is its path in the API, dynamodb a name; without one its stream is left alone. */
-const enabler = (bigtable, dynamodb, then) => button(bigtable && dynamodb ? 'Enable both streams' : 'Enable its stream', async () => {
+const enabler = (bigtable, dynamodb, then) => button(bigtable && dynamodb ? 'Enable both streams' : 'Enable the stream', async () => {
   if (dynamodb) await operate('UpdateTable', { TableName: dynamodb, StreamSpecification: { StreamEnabled: true, StreamViewType: 'NEW_AND_OLD_IMAGES' } });
   if (bigtable) await post(bigtable);
   await then();
@@ -60,15 +61,15 @@ function entryShown(e) {
   const [start, end] = [e.start ?? 0, e.end ?? 0];
   const span = !start && !end ? '' : end - start === 1 ? timeOf(start) : `from ${timeOf(start)}${end ? ` to ${timeOf(end)}` : ' on'}`;
   return h('tr', { class: gone ? 'gone' : 'new', 'data-entry': e.kind }, h('td', { title: e.kind }, signs[e.kind]), h('td', { class: 'mono' }, plain(e.family), e.qualifier && [':', bytesShown(e.qualifier, 80)]),
-    h('td', { class: 'mono soft' }, gone ? (e.kind === 'DeleteFamily' ? 'all of the row' : span || 'all versions') : timeOf(e.timestamp ?? 0)),
+    h('td', { class: 'mono soft' }, gone ? (e.kind === 'DeleteFamily' ? 'all cells' : span || 'all versions') : timeOf(e.timestamp ?? 0)),
     h('td', {}, e.value && bytesShown(e.value, 300), e.bytes && h('small', {}, ` … ${size(e.bytes)}`), e.kind === 'AddToCell' && number(e.input ?? 0)));
 }
 
 function imagesShown(d) {
   const names = [...new Set([...Object.keys(d.OldImage ?? {}), ...Object.keys(d.NewImage ?? {})])].sort();
-  if (!names.length) return h('p', { class: 'soft' }, `A stream with the view ${d.StreamViewType} has only the key.`);
+  if (!names.length) return h('p', { class: 'soft' }, `The stream view ${d.StreamViewType} has only the key.`);
   const text = (v) => v && shown(jsonText(v), 400);
-  return h('table', {}, h('thead', {}, h('tr', {}, ['attribute', 'before', 'after'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, names.map((n) => {
+  return h('table', {}, h('thead', {}, h('tr', {}, ['Attribute', 'Before', 'After'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, names.map((n) => {
     const same = JSON.stringify(d.OldImage?.[n]) === JSON.stringify(d.NewImage?.[n]);
     return h('tr', { class: same ? 'soft' : '', 'data-attribute': n }, h('th', { scope: 'row' }, exact(n)), h('td', { class: same ? '' : 'gone' }, text(d.OldImage?.[n])), h('td', {}, text(d.NewImage?.[n])));
   })));
@@ -78,16 +79,16 @@ const fact = (what, value) => value && h('tr', {}, h('th', { scope: 'row' }, wha
 
 /** recordShown returns an element with a record of DynamoDB Streams, of a table. */
 export function recordShown(r, table) {
-  if (!r) return h('p', { class: 'soft' }, 'No record: the write came through the Bigtable endpoint, or was garbage collection, or the DynamoDB table had no stream then.');
-  return [h('table', {}, h('tbody', {}, fact('event', r.eventName + (r.userIdentity ? ', by time to live' : '')), fact('sequence number', r.dynamodb.SequenceNumber), fact('key', keysText(r.dynamodb.Keys)), fact('bytes', number(r.dynamodb.SizeBytes)))),
-    table && r.eventName !== 'REMOVE' && h('div', { class: 'bar' }, h('a', { href: itemPath(table, r.dynamodb.Keys) }, 'Its item now')), imagesShown(r.dynamodb)];
+  if (!r) return h('p', { class: 'soft' }, 'No record: a Bigtable client or garbage collection made the change, or the DynamoDB table had no stream at that time.');
+  return [h('table', {}, h('tbody', {}, fact('Event', r.eventName + (r.userIdentity ? ', by time to live' : '')), fact('Sequence', r.dynamodb.SequenceNumber), fact('Key', keysText(r.dynamodb.Keys)), fact('Size', size(r.dynamodb.SizeBytes)))),
+    table && r.eventName !== 'REMOVE' && h('div', { class: 'bar' }, h('a', { href: itemPath(table, r.dynamodb.Keys) }, 'Current item')), imagesShown(r.dynamodb)];
 }
 
 /** changeShown returns an element with a record of a change stream. */
 export function changeShown(c, t, info) {
-  if (!c) return h('p', { class: 'soft' }, 'No record: the Bigtable table had no change stream then, or no longer keeps the record.');
-  return [h('table', {}, h('tbody', {}, fact('row', keyShown(c)), fact('committed', c.time), fact('by', c.gc ? 'garbage collection' : c.cluster))),
-    h('div', { class: 'bar' }, t && h('a', { href: rowsPath(t, info, c.key) }, 'Its row now')),
+  if (!c) return h('p', { class: 'soft' }, 'No record: the Bigtable table had no change stream at that time, or the record has expired.');
+  return [h('table', {}, h('tbody', {}, fact('Row', keyShown(c)), fact('Committed', c.time.replace('T', ' ')), c.gc ? fact('Cause', 'garbage collection') : fact('Cluster', c.cluster))),
+    h('div', { class: 'bar' }, t && h('a', { href: rowsPath(t, info, c.key) }, 'Current row')),
     h('table', { class: 'entries' }, h('tbody', {}, c.entries.map(entryShown)))];
 }
 
@@ -131,19 +132,19 @@ function listOf(main, all, tables, info, go) {
     return;
   }
   const head = (...names) => h('thead', {}, h('tr', {}, names.map((x) => h('th', { scope: 'col' }, x))));
-  main.append(h('p', { class: 'soft' }, 'Both endpoints record the writes of a table; their records of the same write are shown side by side.'));
+  main.append(h('p', { class: 'soft' }, 'Each page shows the DynamoDB and Bigtable records of the same write side by side.'));
   main.append(h('h2', {}, 'DynamoDB Streams'));
-  if (all.dynamodb.length) main.append(h('table', {}, head('table', 'stream', 'view', 'status', 'rows in'), h('tbody', {}, all.dynamodb.map((d) => h('tr', {},
+  if (all.dynamodb.length) main.append(h('table', {}, head('Table', 'Created', 'View type', 'Status', 'Bigtable table'), h('tbody', {}, all.dynamodb.map((d) => h('tr', {},
     h('td', {}, h('a', { href: of({ bigtable: d.over && `${d.instance}/${d.over}`, dynamodb: d.table, arn: d.latest ? '' : d.arn }) }, plain(d.table))), h('td', { class: 'mono' }, plain(d.label)),
     h('td', {}, plain(d.view)), h('td', {}, plain(d.status)), h('td', { class: 'mono' }, d.over && plain(d.over)))))));
   else main.append(h('p', { class: 'soft' }, 'None.'));
-  main.append(h('h2', {}, 'Change streams of Bigtable'));
-  if (all.bigtable.length) main.append(h('table', {}, head('table', 'kept for', 'items of'), h('tbody', {}, all.bigtable.map((b) => h('tr', {},
+  main.append(h('h2', {}, 'Bigtable change streams'));
+  if (all.bigtable.length) main.append(h('table', {}, head('Table', 'Retention', 'DynamoDB tables'), h('tbody', {}, all.bigtable.map((b) => h('tr', {},
     h('td', {}, h('a', { href: of({ ...place(b), dynamodb: b.dynamodb?.find((name) => all.dynamodb.some((d) => d.table === name)) }) }, plain(`${b.instance} / ${b.table}`))),
     h('td', {}, plain(b.retention.replace(/0m0s$/, ''))), h('td', {}, plain((b.dynamodb ?? []).join(', '))))))));
   else main.append(h('p', { class: 'soft' }, 'None.'));
   if (start) main.append(h('h2', {}, 'Tables without a stream'), start);
-  if (all.more) main.append(h('p', { class: 'soft' }, 'There are more streams than a page lists.'));
+  if (all.more) main.append(h('p', { class: 'soft' }, 'Not all streams are listed.'));
 }
 
 export async function show(main, { info, params, signal, go }) {
@@ -161,9 +162,9 @@ export async function show(main, { info, params, signal, go }) {
   const wanted = ({ record, change }) => !row && !key || row && change && textOf(change.key, 4096) === row || key && record && sorted(record.dynamodb.Keys) === key;
   let writes = [], chosen, reading = false, noted;
 
-  const side = (write) => fill(beside, h('h2', {}, h('span', {}, write ? timeOf(write.at) : 'A write')), h('div', { class: 'scroll' }, write
-    ? [h('h2', {}, 'DynamoDB Streams'), recordShown(write.record, dynamo), h('h2', {}, 'Bigtable’s change stream'), changeShown(write.change, t, info)]
-    : h('p', { class: 'soft' }, 'Choose a line.')));
+  const side = (write) => fill(beside, h('h2', {}, h('span', {}, write ? timeOf(write.at) : 'Write')), h('div', { class: 'scroll' }, write
+    ? [h('h2', {}, 'DynamoDB Streams'), recordShown(write.record, dynamo), h('h2', {}, 'Bigtable change stream'), changeShown(write.change, t, info)]
+    : h('p', { class: 'soft' }, 'Select a write.')));
   const beside = h('section', {});
   const list = virtual({
     label: 'Writes, the newest first', count: () => writes.length,
@@ -177,16 +178,23 @@ export async function show(main, { info, params, signal, go }) {
   });
 
   const span = h('select', { 'aria-label': 'Time', onchange: () => begin() }, Object.keys(spans).map((s) => h('option', { selected: s === params.get('span') }, s)));
-  const since = h('input', { type: 'search', class: 'mono', size: 22, value: params.get('from') ?? '', placeholder: info.clock.now.slice(0, 19) + 'Z', 'aria-label': 'From, a time', onchange: () => begin() });
+  const since = h('input', { type: 'search', class: 'mono', size: 22, value: params.get('from') ?? '', placeholder: info.clock.now.slice(0, 19) + 'Z', 'aria-label': 'Start time', onchange: () => begin() });
   const follow = h('button', { type: 'button', 'aria-pressed': 'true', onclick: () => follow.setAttribute('aria-pressed', String(follow.getAttribute('aria-pressed') !== 'true')) }, 'Follow');
   const count = h('small', { 'aria-live': 'polite' }), notes = h('div');
+  // An empty range leads to all records.
+  const none = h('div', { class: 'note', hidden: true }, h('span', {}, 'No records in this time range. '), button('Show all records', () => {
+    since.value = '';
+    span.value = Object.keys(spans).at(-1);
+    return begin();
+  }));
 
   function draw() {
     const { records, changes } = sides;
     const top = writes[0]?.at;
     writes = joined(records?.found ?? [], changes?.found ?? []).filter(wanted);
-    count.textContent = [dynamo && `${number(records.found.length)} records of DynamoDB`, table && `${number(changes.found.length)} of Bigtable`].filter(Boolean).join(', ') + ([records, changes].some((s) => s?.cut) ? `, the newest ${number(kept)}` : '');
+    count.textContent = [dynamo && `${counted(records.found.length, 'DynamoDB record')}`, table && `${counted(changes.found.length, 'Bigtable record')}`].filter(Boolean).join(', ') + ([records, changes].some((s) => s?.cut) ? `, the newest ${number(kept)}` : '');
     if (chosen && writes[0]?.at !== top) list.chosen = writes.findIndex((w) => w.at === chosen.at);
+    none.hidden = writes.length > 0 || span.value === Object.keys(spans).at(-1) && !since.value || !Object.values(sides).some((s) => s?.there);
     list.redraw();
   }
 
@@ -239,17 +247,17 @@ export async function show(main, { info, params, signal, go }) {
     let from = since.value.trim();
     if (!from && spans[span.value]) from = new Date(new Date(info.clock.now) - 1000 * spans[span.value]).toISOString();
     for (const s of Object.values(sides)) if (s) Object.assign(s, { found: [], from, next: '', cut: false });
-    history.replaceState(null, '', of({ project, bigtable: params.get('bigtable'), dynamodb: dynamo, arn, row, key: params.get('key'), span: span.value === '15 minutes' ? '' : span.value, from: since.value.trim() }));
+    history.replaceState(null, '', of({ project, bigtable: params.get('bigtable'), dynamodb: dynamo, arn, row, key: params.get('key'), span: span.value === 'Last 15 minutes' ? '' : span.value, from: since.value.trim() }));
     chosen = undefined;
     side();
     await read();
   }
 
   const all = of({ project, bigtable: params.get('bigtable'), dynamodb: dynamo, arn });
-  main.append(h('h1', {}, plain([dynamo, table && table !== dynamo && table].filter(Boolean).join(' and ')), h('small', {}, 'streams')), tabs('Streams', t, info, [dynamo].filter(Boolean)),
-    row || key ? h('p', { class: 'soft', 'data-only': '' }, 'Only writes of ', row ? ['the row ', h('code', { class: 'data' }, plain(row))] : ['the item ', h('code', { class: 'data' }, keysText(JSON.parse(params.get('key'))))], '. ', h('a', { href: all }, 'Show all')) : '',
-    h('div', { class: 'bar' }, h('a', { href: '/streams' }, 'All streams'), h('label', {}, 'of the last', span), h('label', {}, 'or from', since), follow, count), notes,
-    h('div', { class: 'split' }, h('section', { class: 'wider' }, h('div', { class: 'line-head' }, h('span', { class: 'w120' }, 'time'), h('span', { class: 'half' }, 'DynamoDB Streams'), h('span', { class: 'half' }, 'Bigtable’s change stream')), list.el), beside));
+  main.append(...headOf('Streams', { name: [dynamo, table && table !== dynamo && table].filter(Boolean).join(' and '), about: 'streams', t, dynamodb: [dynamo].filter(Boolean), tables: await get('tables'), info }),
+    row || key ? h('p', { class: 'soft', 'data-only': '' }, 'Showing writes to ', row ? ['the row ', h('code', { class: 'data' }, plain(row))] : ['the item ', h('code', { class: 'data' }, keysText(JSON.parse(params.get('key'))))], '. ', h('a', { href: all }, 'Show all writes')) : '',
+    h('div', { class: 'bar' }, h('label', {}, 'Time range', span), h('label', {}, 'From', since), follow, count, h('a', { href: '/streams', class: 'end' }, 'All streams')), notes, none,
+    h('div', { class: 'split' }, h('section', { class: 'wider' }, h('div', { class: 'line-head' }, h('span', { class: 'w120' }, 'Time'), h('span', { class: 'half' }, 'DynamoDB Streams'), h('span', { class: 'half' }, 'Bigtable change stream')), list.el), beside));
   await begin();
   const every = setInterval(() => { if (follow.getAttribute('aria-pressed') === 'true' && !document.hidden) read(); }, 2000);
   signal.addEventListener('abort', () => clearInterval(every));

@@ -15,10 +15,10 @@ export async function show(main, { args: [instance, id], info, params, signal, a
   const source = (name) => h('a', { href: named(name) ? viewPath(named(name), info) : tablePath({ name: v.name, instance, table: name }, info) }, plain(name));
   const row = (what, ...text) => h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, text));
   main.append(h('h1', {}, plain(id), h('small', {}, `${v.kind} view in ${plain(instance)}`)), h('pre', { class: 'data' }, shown(v.query, 100000)),
-    h('table', {}, h('tbody', {}, row('reads', v.reads.length ? v.reads.map((name, i) => [i > 0 && ', ', source(name)]) : 'a table that does not exist'),
-      row('columns', v.columns.map((c, i) => [i > 0 && ', ', h('span', { class: 'nowrap' }, h('code', {}, exact(c.name)), ' ', h('span', { class: 'type' }, plain(c.type)))])), row('state', stateShown(v, lag)))));
+    h('table', {}, h('tbody', {}, row('Reads', v.reads.length ? v.reads.map((name, i) => [i > 0 && ', ', source(name)]) : 'a table that does not exist'),
+      row('Columns', v.columns.map((c, i) => [i > 0 && ', ', h('span', { class: 'nowrap' }, h('code', {}, exact(c.name)), ' ', h('span', { class: 'type' }, plain(c.type)))])), row('State', stateShown(v, lag)))));
   const sql = '/query' + query({ sql: `SELECT * FROM \`${id}\` LIMIT 25`, instance });
-  main.append(h('div', { class: 'bar' }, h('a', { href: sql }, 'Query it'), v.kind === 'materialized' && lag !== '0s' && refresh(again)));
+  main.append(h('div', { class: 'bar' }, h('a', { href: sql }, 'Open in Query'), v.kind === 'materialized' && lag !== '0s' && refresh(again)));
   if (v.kind === 'materialized') await rowsShown(main, v, project, signal);
 }
 
@@ -28,14 +28,14 @@ async function rowsShown(main, v, project, signal) {
   // Numbers are eight bytes in a cell that is named after its column.
   const numbers = new Set(v.columns.filter((c) => c.type === 'INT64').map((c) => c.name.includes('.') ? c.name.replace('.', ':') : 'default:' + c.name));
   const numberIn = (c) => numbers.has(`${c.family}:${c.qualifier.text}`) && lengthOf(c.value) === 8 ? int64Of(bytesOf(c.value)) : undefined;
-  const prefix = h('input', { class: 'mono', size: 14, 'aria-label': 'prefix', placeholder: 'prefix', title: escapes });
+  const prefix = h('input', { class: 'mono', size: 14, 'aria-label': 'Prefix', placeholder: 'Prefix', title: escapes });
   const count = h('small', { 'aria-live': 'polite' });
   let rows = [], cursor, loading, done = false, generation = 0;
   const list = virtual({
     label: 'Row keys', count: () => rows.length, key: (i) => rows[i], pick: (i) => draw(rows[i]), end: () => more(),
     line: (i) => h('div', {}, h('span', { class: 'grow' }, bytesShown(rows[i].key)), h('span', { class: 'soft' }, number(rows[i].cells.length))),
   });
-  const cells = h('section', { class: 'wide' }, h('h2', {}, 'Cells'), h('div', { class: 'scroll soft' }, 'Choose a row.'));
+  const cells = h('section', { class: 'wide' }, h('h2', {}, 'Cells'), h('div', { class: 'scroll soft' }, 'Select a row.'));
   async function more() {
     if (loading || done) return;
     const mine = generation;
@@ -57,7 +57,7 @@ async function rowsShown(main, v, project, signal) {
     generation++;
     rows = []; cursor = undefined; done = false; loading = false;
     list.chosen = -1;
-    fill(cells, h('h2', {}, 'Cells'), h('div', { class: 'scroll soft' }, 'Choose a row.'));
+    fill(cells, h('h2', {}, 'Cells'), h('div', { class: 'scroll soft' }, 'Select a row.'));
     await more();
     if (rows.length) list.choose(0);
   }
@@ -66,7 +66,7 @@ async function rowsShown(main, v, project, signal) {
       label: 'Cells', height: 28, count: () => all.length, key: (i) => all[i],
       line: (i) => h('div', {}, h('span', { class: 'w240 mono' }, plain(all[i].family) + ':', all[i].qualifier.base64 && bytesShown(all[i].qualifier, 80)), h('span', { class: 'soft mono whole millis' }, timeOf(all[i].timestamp)),
         h('span', { class: 'grow' }, numberIn(all[i]) ? [h('span', { class: 'mono' }, numberIn(all[i])), h('span', { class: 'type' }, ' int64')] : bytesShown(all[i].value, 160)), h('span', { class: 'soft' }, size(lengthOf(all[i].value)))),
-      pick: (i) => dialog('Cell', h('table', {}, h('tbody', {}, [['family', all[i].family], ['qualifier', textOf(all[i].qualifier, 16 << 10)], ['timestamp', `${all[i].timestamp} µs, ${timeOf(all[i].timestamp)}`], ...meanings(all[i].value)].map(([what, text]) =>
+      pick: (i) => dialog('Cell', h('table', {}, h('tbody', {}, [['Family', all[i].family], ['Qualifier', textOf(all[i].qualifier, 16 << 10)], ['Timestamp', `${all[i].timestamp} µs, ${timeOf(all[i].timestamp)}`], ...meanings(all[i].value)].map(([what, text]) =>
         h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, shown(text, 4000))))))),
     }).el);
   }

@@ -16,15 +16,15 @@ export function stateShown(v, lag) {
 /** viewsShown returns a table of views, and the lag of the materialized ones; again shows the page again. */
 export function viewsShown({ views, lag }, info, again) {
   const stored = views.some((v) => v.kind === 'materialized');
-  return h('div', { 'data-views': '' }, stored && lag !== '0s' && h('div', { class: 'bar' }, refresh(again), h('small', {}, lag === 'manual' ? 'Materialized views change only by a refresh.' : `A change reaches materialized views after ${lag}.`)),
-    h('div', { class: 'scroll' }, h('table', {}, h('thead', {}, h('tr', {}, ['view', 'kind', 'statement', 'state'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, views.map((v) =>
+  return h('div', { 'data-views': '' }, stored && lag !== '0s' && h('div', { class: 'bar' }, refresh(again), h('small', {}, lag === 'manual' ? 'Materialized views change only when refreshed.' : `A change reaches materialized views after ${lag}.`)),
+    h('div', { class: 'scroll' }, h('table', {}, h('thead', {}, h('tr', {}, ['View', 'Kind', 'Statement', 'State'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, views.map((v) =>
     h('tr', {}, h('td', { class: 'name' }, h('a', { href: viewPath(v, info) }, plain(v.view)), v.instance !== info.instance && h('small', {}, ` in ${plain(v.instance)}`)),
       h('td', {}, v.kind), h('td', { class: 'wraps' }, shown(v.query, 300)), h('td', {}, stateShown(v, lag))))))));
 }
 
 /** refresh returns the button that makes the materialized views reflect all changes. */
-export const refresh = (again) => button('Refresh the views', async () => {
+export const refresh = (again) => button('Refresh views', async () => {
   await post('views/refresh');
-  notify('The views reflect all changes.');
+  notify('The views are up to date.');
   again();
 });

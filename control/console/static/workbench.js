@@ -5,6 +5,7 @@ import { get, post, part } from './api.js';
 import { codeField } from './field.js';
 import { valueShown } from './items.js';
 import { partsShown } from './parts.js';
+import { ruleLink } from './paths.js';
 
 const pause = 100; // ms after the last key
 
@@ -20,8 +21,8 @@ function rowShown(item) {
   const is = new Set(item.row?.cells.map(nameOf));
   const moved = item.was && item.row && item.was.key.base64 !== item.row.key.base64;
   return [
-    item.row && h('p', {}, h('small', {}, 'row '), item.parts?.length ? partsShown(item.parts) : bytesShown(item.row.key, 200)),
-    (moved || item.was && !item.row) && h('p', { class: 'gone' }, h('small', {}, 'row '), bytesShown(item.was.key, 200)),
+    item.row && h('p', {}, h('small', {}, 'Row '), item.parts?.length ? partsShown(item.parts) : bytesShown(item.row.key, 200)),
+    (moved || item.was && !item.row) && h('p', { class: 'gone' }, h('small', {}, 'Row '), bytesShown(item.was.key, 200)),
     h('table', {}, h('tbody', {}, item.row?.cells.map((c, i) => cellLine(c, i, item.was && (moved || !was.has(nameOf(c))) ? 'new' : '')),
       item.was?.cells.filter((c) => moved || !is.has(nameOf(c))).map((c) => cellLine(c, undefined, 'gone')))),
   ];
@@ -32,9 +33,9 @@ function itemShown(item) {
   const el = h('section', { class: 'card preview', 'data-item': item.key, 'data-changed': item.changed ? 'true' : undefined });
   const light = (cells, on) => { for (const c of el.querySelectorAll('[data-cell]')) c.classList.toggle('lit', on && cells.includes(Number(c.dataset.cell))); };
   const attributes = new Map(item.attributes?.map((a) => [a.name, a]));
-  return fill(el, h('h2', {}, shown(item.key, 200), item.rule && h('small', {}, ' by the rule ', plain(item.rule)), item.changed && h('span', { class: 'badge' }, 'changed'), lost.size > 0 && h('span', { class: 'badge bad' }, 'loses ' + plain([...lost.keys()].join(', ')))),
+  return fill(el, h('h2', {}, shown(item.key, 200), item.rule && h('small', {}, ' rule ', plain(item.rule)), item.changed && h('span', { class: 'badge' }, 'changed'), lost.size > 0 && h('span', { class: 'badge bad' }, 'loses ' + plain([...lost.keys()].join(', ')))),
     item.refused && h('div', { class: 'note error' }, shown(item.refused, 2000)),
-    item.large && h('p', { class: 'soft' }, `The item has ${number(item.large)} bytes, which is too large to show: only the first bytes of its cells are shown.`),
+    item.large && h('p', { class: 'soft' }, `The item has ${number(item.large)} bytes. Only the first bytes of its cells are shown.`),
     h('div', { class: 'halves' }, item.item && h('table', {}, h('tbody', {}, Object.entries(item.item).map(([name, v]) => {
       const a = attributes.get(name);
       return h('tr', { tabindex: 0, 'data-attribute': name, onmouseenter: () => light(a?.cells ?? [], true), onmouseleave: () => light([], false), onfocus: () => light(a?.cells ?? [], true), onblur: () => light([], false) },
@@ -63,9 +64,9 @@ export async function workbench(out, fixture, run, first) {
       p.problems.map((f) => h('div', { class: 'note error', 'data-problem': f.line ?? '' }, place(f.line, f.column), shown(f.text, 2000))),
       p.unjudged && h('div', { class: 'note' }, shown(p.unjudged, 1000)),
       p.leftOut > 0 && h('div', { class: 'note error' }, `${number(p.leftOut)} items cannot be laid out: a load rejects the data because of them.`),
-      p.lossy?.map((f) => h('div', { class: 'note warn', 'data-lossy': f.attribute }, h('b', {}, plain(f.attribute)), ' of the rule ', plain(f.rule), ' loses something: ', shown(f.why ?? '', 1000))),
+      p.lossy?.map((f) => h('div', { class: 'note warn', 'data-lossy': f.attribute }, h('b', {}, plain(f.attribute)), ' (rule ', plain(f.rule), ') is lossy: ', shown(f.why ?? '', 1000))),
       p.warnings?.map((w) => h('div', { class: 'note warn' }, shown(w, 2000))),
-      p.findings?.map((f) => h('div', { class: 'note ' + (f.level === 'error' ? 'error' : f.level === 'warn' ? 'warn' : ''), 'data-finding': f.rule }, f.file === 'mapping.yaml' && place(f.line, f.lineColumn), h('b', {}, plain(`${f.rule} ${f.name}`)), ' ', shown(f.message, 1000), f.fix && h('small', {}, ' · ', plain(f.fix)))));
+      p.findings?.map((f) => h('div', { class: 'note ' + (f.level === 'error' ? 'error' : f.level === 'warn' ? 'warn' : ''), 'data-finding': f.rule }, f.file === 'mapping.yaml' && place(f.line, f.lineColumn), ruleLink(f.rule, f.name), ' ', shown(f.message, 1000), f.fix && h('small', {}, ' · ', plain(f.fix)))));
     const found = p.findings?.filter((f) => f.file === 'mapping.yaml') ?? [];
     text.mark([...p.problems.map((f) => ({ ...f, level: 'error' })), ...found.map((f) => ({ line: f.line, column: f.lineColumn, level: f.level, text: `${f.rule} ${f.name}: ${f.message}` }))]);
     if (p.problems.length) { // the rows of the previous text stay
@@ -92,8 +93,8 @@ export async function workbench(out, fixture, run, first) {
   const verb = (label) => button(label, () => run(label.toLowerCase(), edit.value, ran, show));
   fill(out, h('div', { class: 'halves workbench' },
     h('div', {}, text.el, h('div', { class: 'bar' }, button('Save mapping.yaml', () => save('mapping.yaml', edit.value), { class: 'primary' }), copier('Copy', () => edit.value),
-      verb('Verify'), verb('Lint'), verb('Plan'), button('Undo all changes', () => { text.put(own); return refresh(); })),
-    h('p', { class: 'soft' }, 'The file on disk does not change. Saving stores this text, byte for byte, as ', h('code', {}, 'tabletop migrate plan --mapping'), ' accepts it. Verify, Lint and Plan use this text too.')),
-    h('div', {}, h('p', { class: 'soft' }, 'Up to 20 items, some of each rule. Differences from the fixture’s own mapping come first, and are marked or struck through.'), said, seen)), ran);
+      verb('Verify'), verb('Lint'), verb('Plan'), button('Discard changes', () => { text.put(own); return refresh(); })),
+    h('p', { class: 'soft' }, 'The file on disk does not change. Save downloads this text for ', h('code', {}, 'tabletop migrate plan --mapping'), '. Verify, Lint and Plan use it too.')),
+    h('div', {}, h('p', { class: 'soft' }, 'Up to 20 items, some of each rule. Differences from the fixture’s mapping come first, highlighted or struck through.'), said, seen)), ran);
   await refresh();
 }

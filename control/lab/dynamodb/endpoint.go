@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/exchange"
 )
 
 // Endpoint is the DynamoDB server of a lab. It serves HTTP and in-process calls. A restore replaces
@@ -267,28 +268,68 @@ func (e *Endpoint) Close() error {
 // ServeHTTP applies the armed faults to a request, and passes it to the current server unless
 // a fault answers it.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r, err := e.delayed(r, e.sleep)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
+	exchange.ServeHTTP(e.Handler(), w, r)
+}
+
+// Handler returns what ServeHTTP calls, for other servers of this module than package net/http.
+func (e *Endpoint) Handler() exchange.Handler { return (*served)(e) }
+
+// served is an Endpoint as a handler of any HTTP server.
+type served Endpoint
+
+// Serve implements exchange.Handler.
+func (h *served) Serve(ctx context.Context, r *exchange.Request, a *exchange.Answer) {
+	e := (*Endpoint)(h)
+	var faulty *http.Request // r, if a fault may affect it
+	if len(e.faults.All()) > 0 {
+		var err error
+		if faulty, err = e.delayed(r.HTTP(ctx), e.sleep); err != nil {
+			fail(a, http.StatusServiceUnavailable, err.Error())
+			return
+		}
 	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if e.server == nil {
-		http.Error(w, "the server has stopped", http.StatusServiceUnavailable)
+		fail(a, http.StatusServiceUnavailable, "the server has stopped")
 		return
 	}
-	resp, r, err := e.faulty(r)
-	switch {
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-	case resp == nil:
-		e.server.ServeHTTP(w, r)
-	default:
-		defer func() { _ = resp.Body.Close() }()
-		maps.Copy(w.Header(), resp.Header)
-		w.WriteHeader(resp.StatusCode)
-		_, _ = io.Copy(w, resp.Body) // a client that has left needs no answer
+	if faulty != nil {
+		resp, next, err := e.faulty(faulty)
+		switch {
+		case err != nil:
+			fail(a, http.StatusInternalServerError, err.Error())
+			return
+		case resp != nil:
+			copyAnswer(a, resp)
+			return
+		}
+		ctx, r = next.Context(), exchange.FromHTTP(next)
+	}
+	e.server.Handler().Serve(ctx, r, a)
+}
+
+// fail answers with a text that is not of DynamoDB.
+func fail(a *exchange.Answer, status int, text string) {
+	a.Status, a.Body = status, []byte(text+"\n")
+	a.Set("Content-Type", "text/plain; charset=utf-8")
+}
+
+// copyAnswer fills a with the answer of a fault.
+func copyAnswer(a *exchange.Answer, resp *http.Response) {
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		fail(a, http.StatusInternalServerError, err.Error())
+		return
+	}
+	a.Status, a.Body = resp.StatusCode, body
+	for _, name := range slices.Sorted(maps.Keys(resp.Header)) {
+		for _, value := range resp.Header[name] {
+			if name != "Content-Length" {
+				a.Set(name, value)
+			}
+		}
 	}
 }
 

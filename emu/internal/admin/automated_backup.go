@@ -74,12 +74,11 @@ func (p *AutomatedPlan) skip(now time.Time) {
 }
 
 // automatedPlaces returns the clusters in which a policy requires backups at a time: those in its
-// locations, or all if it names none. It omits clusters that are CREATING or RESIZING at that
-// time.
+// locations, or all if it names none. It omits clusters that are CREATING at that time.
 func automatedPlaces(p *automatedPolicy, clusters []*instancedef.StoredCluster, at time.Time) []*btapb.Cluster {
 	var in []*btapb.Cluster
 	for _, c := range clusters {
-		if places(p, c.Message) && !c.Before(at) {
+		if places(p, c.Message) && !instancedef.Creating(c, at) {
 			in = append(in, c.Message)
 		}
 	}

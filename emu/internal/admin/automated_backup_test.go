@@ -99,7 +99,9 @@ func TestPlaces(t *testing.T) {
 	made := func(zone string, at time.Time) *instancedef.StoredCluster {
 		return &instancedef.StoredCluster{Message: &btapb.Cluster{Name: "c-" + zone, Location: zone}, State: pending.State{At: at}}
 	}
-	clusters := []*instancedef.StoredCluster{made("a", time.Time{}), made("b", start), made("c", start.Add(time.Second))}
+	resizing := made("d", time.Time{})
+	instancedef.Resize(resizing, start, start.Add(time.Second))
+	clusters := []*instancedef.StoredCluster{made("a", time.Time{}), made("b", start), made("c", start.Add(time.Second)), resizing}
 	names := func(p *automatedPolicy) string {
 		var out []string
 		for _, c := range automatedPlaces(p, clusters, start) {
@@ -107,7 +109,7 @@ func TestPlaces(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	if got := names(daily()); got != "c-a c-b" {
+	if got := names(daily()); got != "c-a c-b c-d" {
 		t.Errorf("everywhere: %s", got)
 	}
 	if got := names(&automatedPolicy{Locations: []string{"b", "c", "none"}}); got != "c-b" {

@@ -98,8 +98,12 @@ type Program struct {
 	maxSteps int64
 
 	perPass []interface{ resetPass() }
-	perRow  []interface{ resetRow() }
-	run     run
+	memory  struct { // of the usual filter, allocated with the rest
+		perPass [2]interface{ resetPass() }
+		steps   [8]step
+	}
+	perRow []interface{ resetRow() }
+	run    run
 }
 
 // node is a validated filter.
@@ -176,12 +180,13 @@ func Compile(f *btpb.RowFilter, o Options) (*Program, error) {
 	if o.MaxDepth > 0 {
 		d.maxDepth = o.MaxDepth
 	}
-	const usualDepth = 8
-	root, err := d.decode(f, place{steps: make([]step, 0, usualDepth)})
+	p := &Program{maxSteps: hardMaxSteps}
+	root, err := d.decode(f, place{steps: p.memory.steps[:0]})
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{rows: root.rows(), family: root.onlyFamily(), passes: root.levels(0), maxSteps: hardMaxSteps}
+	p.perPass = p.memory.perPass[:0]
+	p.rows, p.family, p.passes = root.rows(), root.onlyFamily(), root.levels(0)
 	p.run.ordinal, p.run.random = o.Ordinal, o.Random
 	if o.Ordinal == nil {
 		p.run.ordinal = func(string) (uint16, bool) { return 0, false }

@@ -57,8 +57,11 @@ func (s RowSet) All() bool {
 }
 
 // Of returns the set of the keys in spans. Spans may be unsorted, overlapping or empty. Of sorts
-// its argument in place.
+// its argument in place, and may return it.
 func Of(spans []Span) RowSet {
+	if len(spans) == 1 && (len(spans[0].End) == 0 || bytes.Compare(spans[0].Start, spans[0].End) < 0) {
+		return RowSet{Spans: spans}
+	}
 	slices.SortFunc(spans, func(a, b Span) int { return bytes.Compare(a.Start, b.Start) })
 	var out []Span
 	for _, sp := range spans {

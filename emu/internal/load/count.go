@@ -139,6 +139,14 @@ func (r *Rows) Count(resp *btpb.ReadRowsResponse) (rows, bytes int) {
 	return rows, bytes
 }
 
+// Row counts the previous row in the table, like Count, and begins a whole row of the given size.
+func (r *Rows) Row(key []byte, bytes int) {
+	if r.bytes > 0 {
+		r.table.Add(r.key, heat.Counts{Rows: 1, Bytes: uint64(r.bytes)})
+	}
+	r.key, r.bytes = append(r.key[:0], key...), bytes
+}
+
 // End counts a finished request and the last row that was sent in the table t. err is the result
 // of the request. If t is nil, nothing is counted.
 func (r *Rows) End(t *heat.Table, req *btpb.ReadRowsRequest, err error) {

@@ -2,11 +2,14 @@ package materialized
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"google.golang.org/grpc/codes"
@@ -223,4 +226,32 @@ func TestCatchUp_Crashes(t *testing.T) {
 			must(db.Close())
 		}
 	}
+}
+
+// A fill pauses, and then reads fewer rows, only after a write of a recorded table.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, db := newViews(t, 3, "SELECT _key, f['q'] AS q FROM t ORDER BY _key")
+		p := &pace{db: db}
+		p.last, _ = db.JournalLast()
+		for i, written := range []bool{false, true, false, true, true} {
+			if written {
+				if err := db.Mutate(t.Context(), testInstance+"/tables/t", []byte("r"), []engine.Mutation{{Kind: engine.DeleteFromRow}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			began := time.Now()
+			n, err := p.rows(t.Context())
+			if paused := time.Since(began) == busyPause; err != nil || paused != written || (n == busyRows) != written {
+				t.Errorf("call %d: %d rows, a pause: %t, %v; written: %t", i, n, paused, err, written)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		p.last = 0
+		if _, err := p.rows(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("a pause returns %v after its context ended", err)
+		}
+	})
 }

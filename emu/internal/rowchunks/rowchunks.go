@@ -1,4 +1,5 @@
-// Package rowchunks encodes the responses of ReadRows.
+// Package rowchunks encodes the responses of ReadRows, or passes their rows to a client in this
+// process.
 package rowchunks
 
 import (
@@ -8,6 +9,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/tabletop-emu/tabletop/cells"
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
@@ -47,6 +49,16 @@ type Writer struct {
 	whole     bool // the result of WholeRows
 	// RowLimitBytes is the maximum size of a readable row; 0 means unlimited.
 	RowLimitBytes int
+	// Rows takes the rows instead of messages. SendRows then replaces Send: it gets the number of
+	// rows since the last call, and the size of the keys, qualifiers and values in messages with
+	// those rows. Default: rows are sent in messages.
+	Rows     cells.RowSink
+	SendRows func(rows int, bytes int64) error
+	taken    struct {
+		rows     int
+		bytes    int64
+		rowBytes int // of the current row, or of the last one between rows
+	}
 
 	row       []byte // the current row's key, owned by the scan
 	cells     int64  // of the current row
@@ -71,6 +83,9 @@ type Writer struct {
 	committed, committedSize int
 }
 
+// Reset clears the Writer, and keeps small memory that it shares with no message.
+func (w *Writer) Reset() { *w = Writer{qualifier: w.qualifier[:0]} }
+
 // Begin starts a row. The caller must not change key until Commit.
 func (w *Writer) Begin(key []byte) {
 	w.row, w.cells, w.rowBytes = key, 0, len(key)
@@ -86,6 +101,13 @@ func (w *Writer) Add(c *filter.Cell) error {
 	newFamily := first || c.Family != w.family
 	newColumn := newFamily || !bytes.Equal(c.Qualifier, w.qualifier)
 	w.cells++
+	if newColumn {
+		w.family, w.qualifier = c.Family, append(w.qualifier[:0], c.Qualifier...)
+	}
+	if w.Rows != nil {
+		w.pass(c, first, newColumn)
+		return nil
+	}
 
 	value := c.Value
 	head := 32 // tags, lengths, timestamp, commit_row: a safe bound
@@ -107,14 +129,12 @@ func (w *Writer) Add(c *filter.Cell) error {
 		chunk.RowKey = w.keep(w.row)
 	}
 	if newFamily {
-		w.family = c.Family
 		if w.named.family == nil || w.named.family.GetValue() != c.Family {
 			w.named.family = wrapperspb.String(c.Family)
 		}
 		chunk.FamilyName = w.named.family
 	}
 	if newColumn {
-		w.qualifier = append(w.qualifier[:0], c.Qualifier...)
 		at := &w.named.qualifiers[int(w.cells)%len(w.named.qualifiers)]
 		if *at == nil || !bytes.Equal((*at).GetValue(), c.Qualifier) {
 			*at = wrapperspb.Bytes(w.keep(c.Qualifier))
@@ -142,6 +162,9 @@ func (w *Writer) Commit() (cells int64, err error) {
 	if w.cells == 0 {
 		return 0, nil
 	}
+	if w.Rows != nil {
+		return w.cells, w.endRow()
+	}
 	chunks := w.resp.GetChunks()
 	if w.named.commit == nil {
 		w.named.commit = &btpb.ReadRowsResponse_CellChunk_CommitRow{CommitRow: true}
@@ -158,6 +181,33 @@ func (w *Writer) Commit() (cells int64, err error) {
 		runtime.Gosched()
 	}
 	return w.cells, err
+}
+
+// pass passes a cell to Rows.
+func (w *Writer) pass(c *filter.Cell, first, newColumn bool) {
+	if first {
+		w.Rows.BeginRow(w.row)
+		w.taken.rowBytes = len(w.row)
+	}
+	if newColumn {
+		w.taken.rowBytes += len(c.Qualifier)
+	}
+	w.taken.rowBytes += len(c.Value)
+	w.Rows.AddCell(cells.Cell{Family: c.Family, Qualifier: c.Qualifier, Timestamp: c.TimestampMicros, Value: c.Value})
+}
+
+// RowBytes returns the size of the key, qualifiers and values of the last row that Rows has taken.
+func (w *Writer) RowBytes() int { return w.taken.rowBytes }
+
+// endRow ends a row of Rows. It calls SendRows after about as many bytes as a message has.
+func (w *Writer) endRow() error {
+	w.Rows.EndRow()
+	w.taken.rows++
+	w.taken.bytes += int64(w.taken.rowBytes)
+	if next := w.taken.bytes + int64(w.taken.rowBytes); next > MaxMessageBytes || !w.sent && w.taken.bytes >= FirstMessageBytes {
+		return w.Flush()
+	}
+	return nil
 }
 
 // keepsWhole returns the result of WholeRows, which it calls once.
@@ -234,6 +284,11 @@ func (w *Writer) maxBuf() int {
 
 // Flush sends the current message, if it is not empty.
 func (w *Writer) Flush() error {
+	if n := w.taken.rows; n > 0 {
+		size := w.taken.bytes
+		w.taken.rows, w.taken.bytes, w.sent = 0, 0, true
+		return w.SendRows(n, size)
+	}
 	resp := w.resp
 	if resp == nil {
 		return nil

@@ -277,6 +277,7 @@ func TestTransact_Fair(t *testing.T) {
 		if sum != 5000 {
 			t.Errorf("the accounts add up to %d", sum)
 		}
+		b.Wait()
 		checkNoIntents(t, a, def.BigtableTable)
 	})
 }

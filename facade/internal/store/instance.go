@@ -115,6 +115,15 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// later does work that no request waits for, in the background if calls run concurrently.
+func (in *instance) later(work func()) {
+	if in.lanes.Wide() {
+		in.background.Go(work)
+		return
+	}
+	work()
+}
+
 // microsPerMilli is the step of cell timestamps: Bigtable stores milliseconds.
 const microsPerMilli = 1000
 

@@ -156,6 +156,9 @@ func requestGuard(known []byte) btclient.Guard {
 // removes the record of the request.
 func (tx *transactions) endRequest(ctx context.Context, r *transactionRecord) error {
 	known := r.claim
+	if known == nil && r.own {
+		return nil // it did not claim the token
+	}
 	if known == nil {
 		row, err := tx.bt.ReadRow(ctx, tx.o.Catalog, requestRow(r.token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
 		if err != nil || len(row.Cells) == 0 {

@@ -57,7 +57,7 @@ func (rs *rows) readState(ctx context.Context, p *slot) (itemState, error) {
 // statesRead is a read of items of one table that are alone in their rows.
 type statesRead struct {
 	btclient.Read
-	wanted map[string][]int // row to indexes of slots
+	at []int // indexes of the items' slots, by row
 }
 
 // readStates acts like readState for several items. A slot is nil if no row can have its item;
@@ -78,19 +78,16 @@ func (rs *rows) readStates(ctx context.Context, slots []*slot) ([]*itemState, er
 		}
 		r := byTable[p.l.table]
 		if r == nil {
-			r = &statesRead{Read: btclient.Read{Table: p.l.table, Filter: p.filter()}, wanted: map[string][]int{}}
+			r = &statesRead{Read: btclient.Read{Table: p.l.table, Filter: p.filter()}, at: make([]int, 0, len(slots))}
 			byTable[p.l.table] = r
 			reads = append(reads, r)
 		}
-		if r.wanted[string(p.row)] == nil {
-			r.Keys = append(r.Keys, p.row)
-		}
-		r.wanted[string(p.row)] = append(r.wanted[string(p.row)], i)
+		r.at = append(r.at, i)
 	}
 	states := make([]*itemState, len(slots))
 	if !rs.lanes.Wide() {
 		apart = nil
-		reads = slices.DeleteFunc(reads, func(r *statesRead) bool { return len(r.Keys) == 1 })
+		reads = slices.DeleteFunc(reads, func(r *statesRead) bool { return len(r.at) == 1 })
 	}
 	err := rs.lanes.Each(len(reads)+len(apart), func(n int) error {
 		if n < len(reads) {
@@ -109,19 +106,30 @@ func (rs *rows) readStates(ctx context.Context, slots []*slot) ([]*itemState, er
 
 // readTogether runs the read r, and sets the states of its items.
 func (rs *rows) readTogether(ctx context.Context, r *statesRead, slots []*slot, states []*itemState) error {
-	for _, indexes := range r.wanted {
-		for _, i := range indexes {
-			states[i] = &itemState{slot: slots[i], row: layout.Row{Key: slots[i].row}}
+	slices.SortFunc(r.at, func(i, j int) int { return bytes.Compare(slots[i].row, slots[j].row) })
+	r.Keys = make([][]byte, 0, len(r.at))
+	read := make([]itemState, len(r.at))
+	for n, i := range r.at {
+		p := slots[i]
+		read[n] = itemState{slot: p, row: layout.Row{Key: p.row}}
+		if states[i] = &read[n]; n == 0 || !bytes.Equal(p.row, slots[r.at[n-1]].row) {
+			r.Keys = append(r.Keys, p.row)
 		}
 	}
-	slices.SortFunc(r.Keys, bytes.Compare)
+	next := 0 // in r.at
 	for row, err := range rs.bt.Read(ctx, r.Read) {
 		if err != nil {
 			return err
 		}
-		for _, i := range r.wanted[string(row.Key)] {
-			if *states[i], err = rs.stateOf(slots[i], row); err != nil {
-				return err
+		for ; next < len(r.at); next++ { // the rows come in the order of their keys
+			c := bytes.Compare(slots[r.at[next]].row, row.Key)
+			if c > 0 {
+				break
+			}
+			if c == 0 {
+				if read[next], err = rs.stateOf(slots[r.at[next]], row); err != nil {
+					return err
+				}
 			}
 		}
 	}

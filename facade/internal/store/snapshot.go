@@ -141,7 +141,7 @@ func (ta *transactor) readHolding(ctx context.Context, absent, present []*ItemRe
 	inKeyOrder(holds)
 	r := ta.tx.begin(transactionReading, "", holds)
 	if err := ta.tx.record(ctx, &r); err != nil {
-		ta.tx.abandon(ctx, &r)
+		ta.abandon(ctx, &r, holds)
 		return false, err
 	}
 	ok, err := ta.placeIntents(ctx, &r, holds)
@@ -153,12 +153,7 @@ func (ta *transactor) readHolding(ctx context.Context, absent, present []*ItemRe
 		// items were held until now.
 		ok, err = ta.tx.decide(ctx, &r, transactionAborted)
 	}
-	if ta.lanes.Wide() {
-		// Any process that meets the intents removes them, so the answer need not wait.
-		ta.background.Go(func() { ta.tx.abandon(ctx, &r) })
-	} else {
-		ta.tx.abandon(ctx, &r)
-	}
+	ta.abandon(ctx, &r, holds)
 	return ok && err == nil, err
 }
 
@@ -170,7 +165,7 @@ func checkAbsent(wr *writer, r *ItemRead) *Change {
 		}
 		return nil, nil
 	}}
-	ch.write, ch.st = &itemWrite{slot: r.slot, wr: wr}, new(r.st)
+	ch.write, ch.st, ch.asked = &itemWrite{slot: r.slot, wr: wr}, new(r.st), true
 	return ch
 }
 

@@ -11,8 +11,6 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -42,10 +40,12 @@ type Change struct {
 	ImageBytes   int   // set by a replay: size of the larger image in the first run
 
 	write  *itemWrite
-	st     *itemState     // as read by evaluate, whose Fn returned Updated
+	st     *itemState     // as read for the next attempt of tryIntent, or nil
+	asked  bool           // Fn returned Updated for st
 	judged attr.Item      // the item of a copy that judgeCopies judged
 	met    *heldError     // transaction that held the item when tryIntent failed
 	placed bool           // the item has its intent
+	unsure bool           // the item may have its intent, since the call that places it failed
 	held   itemState      // with the intent
 	cells  [2]layout.Cell // state and intent of held
 	intent intent
@@ -82,32 +82,36 @@ func (ch *Change) blame(err error) error {
 // true, ImageBytes of the changes is set, and nothing else happens. Errors: ErrTokenMismatch,
 // ErrTokenRunning, ErrTableNotFound, ErrContended, *FollowedError.
 func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []*Change) (committed, replayed bool, err error) {
-	known, replayed, err := ta.findAndEvaluate(ctx, req, changes)
+	if err := ta.locate(ctx, changes); err != nil {
+		return false, false, err
+	}
+	ordered := slices.DeleteFunc(slices.Clone(changes), func(ch *Change) bool { return ch.write.slot == nil })
+	inKeyOrder(ordered)
+	r := ta.tx.begin(transactionPending, req.Token, ordered)
+	known, replayed, err := ta.prepare(ctx, req, &r, changes)
+	if r.recorded && (err != nil || replayed || refused(changes)) {
+		ta.forget(ctx, &r)
+	}
 	switch {
 	case err != nil:
 		return false, false, err
 	case replayed:
 		readImageSizes(changes, known[requestBytes:])
 		return true, true, nil
-	}
-	ta.refuseCollisions(changes)
-	if err := ta.judgeCopies(changes); err != nil {
-		return false, false, err
-	}
-	if slices.ContainsFunc(changes, func(ch *Change) bool { return ch.Err != nil }) {
+	case refused(changes):
 		return false, false, nil
 	}
-	ordered := slices.DeleteFunc(slices.Clone(changes), func(ch *Change) bool { return ch.write.slot == nil })
-	inKeyOrder(ordered)
-	r := ta.tx.begin(transactionPending, req.Token, ordered)
 	if req.Token != "" {
 		r.sizes = imageSizes(changes, (*Change).evaluated)
 	}
-	if err := ta.tx.record(ctx, &r); err != nil {
-		ta.tx.abandon(ctx, &r)
-		return false, false, err
+	if !r.recorded {
+		if err := ta.tx.record(ctx, &r); err != nil {
+			ta.abandon(ctx, &r, ordered)
+			return false, false, err
+		}
 	}
-	ok, err := ta.claimAndPlace(ctx, req, &r, known, ordered)
+	ok, unmark, err := ta.claimAndPlace(ctx, req, &r, known, ordered)
+	defer func() { unmark() }()
 	if ok && err == nil {
 		if req.Token != "" { // an item may have changed since it was evaluated
 			r.sizes = imageSizes(changes, func(ch *Change) attr.Item { return ch.Old })
@@ -115,12 +119,15 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 		if ok, err = ta.tx.decide(ctx, &r, transactionCommitted); err != nil {
 			// It may have been committed anyway.
 			cause := err
-			if ok, err = ta.tx.decided(ctx, &r, cause); err != nil {
+			if ok, err = ta.decided(ctx, &r, ordered, cause); err != nil {
 				return false, false, err
 			}
 			if !ok { // no change is at fault
 				err = cause
 			}
+		}
+		if !ok {
+			r.state = transactionAborted
 		}
 		if !ok && err == nil {
 			// It took too long, and others aborted it.
@@ -130,54 +137,100 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 		}
 	}
 	if err != nil || !ok {
-		ta.tx.abandon(ctx, &r)
+		ta.abandon(ctx, &r, ordered)
 		return false, false, err
 	}
 	r.state = transactionCommitted
-	ta.settleHeld(ctx, &r, ordered)
-	if err := ta.tx.finish(ctx, &r); err != nil {
+	if !ta.lanes.Wide() {
+		unmark = ta.mark(ctx, markedRows(ordered))
+	}
+	if err := ta.settle(ctx, &r, ordered); err != nil {
 		ta.tx.leave(r.id)
 		return true, false, fmt.Errorf("the transaction is committed, but not all of its items are written yet: %w", err)
 	}
+	ta.forget(ctx, &r)
 	return true, false, nil
 }
 
-// findAndEvaluate calls findRequest and evaluate, concurrently if calls run concurrently. If
-// the request has no token, it calls only evaluate. The results are those of findRequest.
-func (ta *transactor) findAndEvaluate(ctx context.Context, req RequestToken, changes []*Change) (known []byte, replayed bool, err error) {
-	if req.Token == "" {
-		return nil, false, ta.evaluate(ctx, changes)
-	}
+// prepare looks for an earlier request with the token, if there is one, and evaluates the
+// changes. It sets Err of the changes that are impossible. known and replayed are the results of
+// findRequest. If calls run concurrently, prepare also writes the record.
+func (ta *transactor) prepare(ctx context.Context, req RequestToken, r *transactionRecord, changes []*Change) (known []byte, replayed bool, err error) {
 	find := func() (err error) {
-		known, replayed, err = ta.tx.findRequest(ctx, req)
+		if req.Token != "" {
+			known, replayed, err = ta.tx.findRequest(ctx, req)
+		}
 		return err
 	}
 	evaluate := func() error { return ta.evaluate(ctx, changes) }
+	var recordErr error // it does not matter to a transaction that fails anyway
+	record := func() error {
+		recordErr = ta.tx.record(ctx, r)
+		return nil
+	}
 	if ta.lanes.Wide() {
-		err = ta.lanes.Both(find, evaluate)
+		calls := []func() error{find, evaluate, record}
+		err = ta.lanes.Each(len(calls), func(i int) error { return calls[i]() })
 	} else if err = find(); err == nil && !replayed {
 		err = evaluate()
 	}
-	return known, replayed, err
+	if err != nil || replayed {
+		return known, replayed, err
+	}
+	ta.refuseCollisions(changes)
+	if err := ta.judgeCopies(changes); err != nil || refused(changes) {
+		return nil, false, err
+	}
+	return known, false, recordErr
+}
+
+// refused reports whether a change has an Err.
+func refused(changes []*Change) bool {
+	return slices.ContainsFunc(changes, func(ch *Change) bool { return ch.Err != nil })
 }
 
 // claimAndPlace claims the request's token, if it has one, and places the intents. placed is
-// false if a change has an Err. Errors: ErrTokenRunning.
-func (ta *transactor) claimAndPlace(ctx context.Context, req RequestToken, r *transactionRecord, known []byte, ordered []*Change) (placed bool, err error) {
-	if req.Token == "" {
-		return ta.placeIntents(ctx, r, ordered)
-	}
-	err = ta.lanes.Both(func() error {
-		ok, err := ta.tx.claimRequest(ctx, req, r, known)
-		if err == nil && !ok {
-			err = ErrTokenRunning
-		}
-		return err
-	}, func() (err error) {
+// false if a change has an Err. If calls run concurrently, claimAndPlace also calls mark; the
+// caller must call unmark. Errors: ErrTokenRunning.
+func (ta *transactor) claimAndPlace(ctx context.Context, req RequestToken, r *transactionRecord, known []byte, ordered []*Change) (placed bool, unmark func(), err error) {
+	unmark = func() {}
+	calls := []func() error{func() (err error) {
 		placed, err = ta.placeIntents(ctx, r, ordered)
 		return err
-	})
-	return placed, err
+	}}
+	if req.Token != "" {
+		calls = slices.Insert(calls, 0, func() error {
+			ok, err := ta.tx.claimRequest(ctx, req, r, known)
+			if err == nil && !ok {
+				err = ErrTokenRunning
+			}
+			return err
+		})
+	}
+	if rows := markedRows(ordered); ta.lanes.Wide() && len(rows) > 0 {
+		calls = append(calls, func() error {
+			unmark = ta.mark(ctx, rows)
+			return nil
+		})
+	}
+	err = ta.lanes.Each(len(calls), func(i int) error { return calls[i]() })
+	return placed, unmark, err
+}
+
+// locate sets write of each change. If the layout cannot hold an item, the change has no slot,
+// and locate sets its Err.
+func (ta *transactor) locate(ctx context.Context, changes []*Change) error {
+	for _, ch := range changes {
+		c, err := ta.cat.current(ctx, ch.Table)
+		if err != nil {
+			return err
+		}
+		ch.write = &itemWrite{wr: ta.writer, fn: ch.Fn}
+		if ch.write.slot, ch.Err = c.layout.slot(ch.Key); ch.Err != nil && !errors.Is(ch.Err, ErrOutsideMapping) {
+			return ch.Err
+		}
+	}
+	return nil
 }
 
 // evaluate reads the items and calls Fn of each change. It sets Err of a change if Fn returns
@@ -192,11 +245,7 @@ func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 		if err := ta.writable(ctx, c.layout); err != nil { // a check marks its row, too
 			return err
 		}
-		if slots[i], err = c.layout.slot(ch.Key); err != nil && !errors.Is(err, ErrOutsideMapping) {
-			return err
-		}
-		ch.Err = err
-		ch.write = &itemWrite{slot: slots[i], wr: ta.writer, fn: ch.Fn}
+		slots[i] = ch.write.slot
 	}
 	states, err := ta.freeItems(ctx, slots)
 	if err != nil {
@@ -216,7 +265,7 @@ func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 			ch.Err = ErrIntent
 			continue
 		}
-		ch.st = &states[i].itemState
+		ch.st, ch.asked = &states[i].itemState, true
 		ch.Updated, ch.Err = ch.Fn(ch.st.item)
 	}
 	return nil
@@ -287,17 +336,16 @@ const maxElderAttempts = 16
 // change has an Err.
 func (ta *transactor) placeIntents(ctx context.Context, r *transactionRecord, ordered []*Change) (bool, error) {
 	open := slices.Clone(ordered)
-	refused := func(ch *Change) bool { return ch.Err != nil }
 	for attempt := range maxWriteAttempts {
 		if err := ta.tryIntents(ctx, r, open); err != nil {
 			return false, err
 		}
 		open = slices.DeleteFunc(open, func(ch *Change) bool { return ch.placed })
-		if len(open) == 0 || slices.ContainsFunc(open, refused) {
+		if len(open) == 0 || refused(open) {
 			return len(open) == 0, nil
 		}
 		err := ta.lanes.Each(len(open), func(i int) error { return ta.meet(ctx, r, open[i], attempt) })
-		if err != nil || slices.ContainsFunc(open, refused) {
+		if err != nil || refused(open) {
 			return false, err
 		}
 	}
@@ -308,7 +356,8 @@ func (ta *transactor) placeIntents(ctx context.Context, r *transactionRecord, or
 }
 
 // tryIntents is one attempt to place intents. It sets placed of each change whose intent it
-// placed. It stops at the first failure, and records the reason in met or Err of that change.
+// placed. It stops at the first change that another process has come before, and records the
+// reason in met or Err if it knows it.
 func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open []*Change) error {
 	for i, ch := range open { // in table order
 		if i > 0 && ch.Table.Name == open[i-1].Table.Name {
@@ -340,8 +389,11 @@ func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open
 		return err
 	}
 	defer unlock()
+	if err := ta.readOpen(ctx, open, slots); err != nil {
+		return err
+	}
 	err = ta.lanes.Each(len(open), func(i int) error {
-		if err := ta.tryIntent(ctx, r, open[i]); err != nil || open[i].placed {
+		if cleared, err := ta.tryIntent(ctx, r, open[i]); err != nil || open[i].placed || cleared {
 			return err
 		}
 		return errNotPlaced
@@ -350,6 +402,30 @@ func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open
 		return nil
 	}
 	return err
+}
+
+// readOpen reads the items whose earlier state served an attempt, with as few reads as
+// readStates makes. tryIntent reads the others.
+func (ta *transactor) readOpen(ctx context.Context, open []*Change, slots []*slot) error {
+	if !slices.ContainsFunc(open, func(ch *Change) bool { return ch.st == nil }) {
+		return nil
+	}
+	unread := slices.Clone(slots)
+	for i, ch := range open {
+		if ch.st != nil {
+			unread[i] = nil
+		}
+	}
+	states, err := ta.rows.readStates(ctx, unread)
+	if err != nil {
+		return err
+	}
+	for i, ch := range open {
+		if states[i] != nil {
+			ch.st, ch.asked = states[i], false
+		}
+	}
+	return nil
 }
 
 // errNotPlaced ends an attempt to place intents because one of them could not be placed, for
@@ -375,27 +451,27 @@ func (ta *transactor) meet(ctx context.Context, r *transactionRecord, ch *Change
 }
 
 // tryIntent is one attempt to place the intent of ch. It sets placed, or the reason in met or
-// Err. If neither is set, the caller can try again. The caller holds the latches of the table
-// and the item.
-func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Change) error {
-	w, read := ch.write, ch.st
-	ch.st = nil // the state that evaluate read serves only one attempt
+// Err. If neither is set, the caller can try again; cleared means that the attempt removed an
+// obstacle, such as an unfinished write. The caller holds the latches of the table and the item.
+func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Change) (cleared bool, err error) {
+	w, read, asked := ch.write, ch.st, ch.asked
+	ch.st, ch.asked = nil, false // a state serves only one attempt
 	st, ready, err := w.current(ctx, read)
 	if err != nil || !ready {
-		return ch.blame(err)
+		return err == nil, ch.blame(err)
 	}
-	if read == nil { // otherwise evaluate has called Fn
+	if !asked {
 		if ch.Updated, ch.Err = ch.Fn(st.item); ch.Err != nil {
-			return nil //nolint:nilerr // Fn rejects the change, which is not a failure
+			return false, nil //nolint:nilerr // Fn rejects the change, which is not a failure
 		}
 		if w.derived && !attr.EqualItems(st.item, ch.judged) { // the judged item has changed
 			ch.Err = ErrIntent
-			return nil
+			return false, nil
 		}
 	}
 	pw, ready, err := w.plan(ctx, st, ch.Updated)
 	if err != nil || !ready {
-		return ch.blame(err)
+		return err == nil, ch.blame(err)
 	}
 	ch.Old, ch.Updated = pw.old, pw.updated
 	in := intent{kind: intentPut, item: pw.updated, order: ta.writer.latches.order(w.id, ta.nowMicros(), pw.st.order())}
@@ -409,7 +485,7 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 	}
 	// Reject items that the indexes cannot hold before an item is held.
 	if err := w.l.checkEntries(ch.Updated, in.order); err != nil {
-		return ch.blame(err)
+		return false, ch.blame(err)
 	}
 	p := w.slot
 	var before []byte
@@ -429,63 +505,6 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 		muts = append(muts, btclient.SetCell(lens.FamilyState, p.claim(), in.order, w.l.key.AppendKey([]byte(r.id), ch.Key)))
 	}
 	ch.placed, err = pw.commit(ctx, muts)
-	return err
-}
-
-// settleHeld carries out the intents of a committed transaction without reading the items
-// again, and sets settled of these items in r. It leaves an item to transactions.finish, which
-// reads it first, if the item or its table has changed in the meantime.
-func (ta *transactor) settleHeld(ctx context.Context, r *transactionRecord, ordered []*Change) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
-	defer cancel()
-	unmark, err := ta.markChanged(ctx, ordered)
-	if err != nil {
-		return
-	}
-	defer unmark()
-	changed := make([][]*changelog.Write, len(ordered))
-	_ = ta.lanes.Each(len(ordered), func(i int) (err error) {
-		r.items[i].settled, err = ta.settleHeldItem(ctx, ordered[i], &changed[i])
-		return err
-	})
-	ta.writer.logs.Append(ctx, slices.Concat(changed...))
-}
-
-// markChanged marks the rows whose changes may need a mark, with one write per table; unmark
-// ends the use of the marks. If markChanged returns an error, the use has ended.
-func (ta *transactor) markChanged(ctx context.Context, ordered []*Change) (unmark func(), err error) {
-	var marked []*marks.Mark
-	unmark = func() {
-		for _, m := range marked {
-			ta.writer.marks.Unmark(m, true, nil)
-		}
-	}
-	for from := 0; from < len(ordered) && err == nil; { // in table order
-		var rows [][]byte
-		to := from
-		for ; to < len(ordered) && ordered[to].Table.Name == ordered[from].Table.Name; to++ {
-			ch := ordered[to]
-			if l := ch.write.l; !ch.Check && (l.log.On() || l.lag > 0 && len(l.indexes) > 0) {
-				rows = append(rows, ch.write.row)
-			}
-		}
-		var more []*marks.Mark
-		more, err = ta.writer.logs.MarkRows(ctx, ordered[from].write.l.log, ordered[from].Table.Name, rows)
-		marked, from = append(marked, more...), to
-	}
-	if err != nil {
-		unmark()
-	}
-	return unmark, err
-}
-
-func (ta *transactor) settleHeldItem(ctx context.Context, ch *Change, changed *[]*changelog.Write) (bool, error) {
-	schema := ta.cat.latchOf(ch.Table.Name)
-	schema.RLock()
-	defer schema.RUnlock()
-	c, err := ta.cat.current(ctx, ch.Table)
-	if err != nil || !ch.placed || c.layout != ch.write.l || c.def.Status == tabledef.StatusDeleting {
-		return false, err
-	}
-	return ta.tx.settleIntent(ctx, ch.held, ch.intent, true, changed)
+	ch.unsure = err != nil
+	return false, err
 }

@@ -31,9 +31,14 @@ import (
 //	6. Settle each item: replace its cells. Then end the claim of the token, remove the
 //	   record, and answer.
 //
-// The calls of one step run concurrently if calls wait for a network (see package lanes), so
-// that the round trips of a transaction do not depend on its items. The record is written
-// before the claim, and removed after it: otherwise a repeated request could run twice.
+// If calls wait for a network (see package lanes), the calls of one step run concurrently, so
+// that the round trips of a transaction do not depend on its items. Step 2 then runs beside
+// step 1, the marks of step 6 are written beside step 3, and the record is removed after the
+// answer. The record is written before the claim, and removed after it: otherwise a repeated
+// request could run twice.
+//
+// A transaction that cannot happen removes its intents. It makes the record aborted before, so
+// that others need not wait for the removal. Without any intent, it only removes the record.
 //
 // Intents are placed in any order, so two transactions can each hold an item that the other
 // needs. The elder transaction, by its deadline and then by its id, tries again; the younger
@@ -98,11 +103,15 @@ func newTransactions(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *o
 func (tx *transactions) begin(state byte, token string, changes []*Change) transactionRecord {
 	now := tx.nowMicros()
 	r := transactionRecord{
-		id: string(tx.newToken()), state: state, written: now,
+		own: true, id: string(tx.newToken()), state: state, written: now,
 		deadline: now + transactionTimeout.Microseconds(), token: token,
 	}
-	for _, ch := range changes {
-		r.items = append(r.items, transactionItem{table: ch.Table.Name, tableID: ch.Table.ID, key: ch.Table.Key.AppendKey(nil, ch.Key)})
+	r.items = make([]transactionItem, len(changes))
+	var keys []byte
+	for i, ch := range changes {
+		start := len(keys)
+		keys = ch.Table.Key.AppendKey(keys, ch.Key)
+		r.items[i] = transactionItem{table: ch.Table.Name, tableID: ch.Table.ID, key: keys[start:len(keys):len(keys)]}
 	}
 	return r
 }
@@ -110,6 +119,7 @@ func (tx *transactions) begin(state byte, token string, changes []*Change) trans
 // record writes the record of a new transaction, unless the record exists: then this call was
 // delivered twice, and the transaction may already be decided.
 func (tx *transactions) record(ctx context.Context, r *transactionRecord) error {
+	r.recorded = true
 	_, err := tx.bt.CheckAndMutate(ctx, tx.o.Catalog, transactionRow(r.id), btclient.OfFamily(catalogFamily), nil, []*btpb.Mutation{
 		btclient.SetCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(r.state)),
 		btclient.SetCell(catalogFamily, transactionItemsQualifier, r.written, r.itemsValue()),
@@ -246,47 +256,6 @@ func (tx *transactions) freeRow(ctx context.Context, l *tableLayout, row layout.
 // has one.
 func anyIntent() *btpb.RowFilter {
 	return btclient.Chain(btclient.OfColumnPrefix(lens.FamilyState, []byte{intentQualifier}), btclient.KeysOnly())
-}
-
-// decided finds out whether a transaction is committed after an attempt to commit it failed
-// with the error cause. It aborts the transaction if it is still pending. If it returns an
-// error, the outcome is unknown.
-func (tx *transactions) decided(ctx context.Context, r *transactionRecord, cause error) (committed bool, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
-	defer cancel()
-	aborted, err := tx.decide(ctx, r, transactionAborted)
-	if err == nil && aborted {
-		return false, nil
-	}
-	if err == nil {
-		if committed, err = tx.isCommitted(ctx, r); err == nil {
-			return committed, nil
-		}
-	}
-	if errors.Is(err, errRecordGone) {
-		// The record was removed after all its intents. An intent that arrives later must be
-		// removed.
-		tx.abandon(ctx, r)
-	} else {
-		tx.leave(r.id)
-	}
-	return false, fmt.Errorf("the outcome of the transaction is unknown: %w", errors.Join(cause, err))
-}
-
-// abandon aborts a transaction and removes its intents and its record. If that fails, it logs
-// the error, and leaves the rest to settleTransactions.
-func (tx *transactions) abandon(ctx context.Context, r *transactionRecord) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
-	defer cancel()
-	_, err := tx.decide(ctx, r, transactionAborted)
-	if err == nil {
-		r.state = transactionAborted
-		err = tx.finish(ctx, r)
-	}
-	if err != nil {
-		tx.leave(r.id)
-		tx.o.Logger.WarnContext(ctx, "the cleanup of a canceled transaction is postponed", "error", err)
-	}
 }
 
 // leave remembers a transaction that settleTransactions must finish.

@@ -55,11 +55,15 @@ type transactionRecord struct {
 	deadline int64  // in microseconds
 	token    string // of the request, or ""
 	items    []transactionItem
-	// claim is the value that this process wrote in the token's row, or nil. It is not part of
-	// the record: another process reads it in that row.
+
+	// The fields below are not part of the record.
+
+	own      bool // this process began the transaction
+	recorded bool // this process wrote the record, or tried to
+	// claim is the value that this process wrote in the token's row, or nil. Another process
+	// reads it in that row.
 	claim []byte
-	// sizes is the result of imageSizes for the token's row. It is not part of the record.
-	sizes []byte
+	sizes []byte // result of imageSizes for the token's row
 }
 
 // elder reports whether r takes precedence over other, because its deadline is earlier.

@@ -79,6 +79,7 @@ func transfer(t *tabledef.Table, from, to string, amount int64) []*Change {
 // transaction.
 func checkNoIntents(tb testing.TB, s *Store, tables ...string) {
 	tb.Helper()
+	s.Wait() // for the removal of records
 	for _, table := range tables {
 		for row, err := range s.bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}, Filter: btclient.OfFamily(lens.FamilyState)}) {
 			if err != nil {
@@ -853,7 +854,6 @@ func TestTransact_Transfers(t *testing.T) {
 			if sum != total {
 				t.Errorf("the accounts add up to %d, want %d", sum, total)
 			}
-			a.Wait()
 			b.Wait()
 			checkNoIntents(t, a, def.BigtableTable)
 			if err := checkIndexes(ctx, b, def, m); err != nil {

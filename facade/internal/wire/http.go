@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"cmp"
 	"encoding/base32"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
+	"github.com/tabletop-emu/tabletop/internal/exchange"
 	"github.com/tabletop-emu/tabletop/internal/httpbody"
 )
 
@@ -40,26 +40,20 @@ const (
 	headersTextFormat   = "the line and the headers of the request have %d bytes, but the limit is %d\n" // our own text
 )
 
-// Headers of all or most answers: the server's identity and the media type.
-var (
-	serverHeader = []string{"Server"}
-	jsonHeader   = []string{ContentTypeJSON}
-)
-
 // Dates formats the Date headers of responses. It caches the last one, because
 // consecutive responses are usually sent in the same second.
 type Dates struct{ last atomic.Pointer[datedHeader] }
 
 type datedHeader struct {
 	second int64
-	header []string
+	header string
 }
 
 // At returns the value of the Date header at time t.
-func (d *Dates) At(t time.Time) []string {
+func (d *Dates) At(t time.Time) string {
 	last := d.last.Load()
 	if last == nil || last.second != t.Unix() {
-		last = &datedHeader{t.Unix(), []string{t.UTC().Format(http.TimeFormat)}}
+		last = &datedHeader{t.Unix(), t.UTC().Format(http.TimeFormat)}
 		d.last.Store(last)
 	}
 	return last.header
@@ -71,13 +65,13 @@ type Response struct {
 	ContentType string // "" omits the header
 	Body        []byte
 	RequestID   string        // random bytes, see RequestID
-	Date        []string      // value from Dates; if nil, the HTTP server sets it
+	Date        string        // value from Dates
 	Watermark   string        // position up to which a stream was delivered; "" omits the header
 	RetryAfter  time.Duration // delay for a throttled client; 0 omits the header
 }
 
 // NewResponse returns the response to the call r, with an HTTP status and a JSON body.
-func NewResponse(r *http.Request, status int, body []byte) Response {
+func NewResponse(r *exchange.Request, status int, body []byte) Response {
 	a := Response{Status: status, ContentType: plainJSON, Body: body}
 	if isMediaType(r.Header.Get("Content-Type"), ContentTypeJSON) {
 		a.ContentType = ContentTypeJSON
@@ -88,37 +82,22 @@ func NewResponse(r *http.Request, status int, body []byte) Response {
 // OutsideProtocol returns the response to a request outside the protocol: a CORS
 // preflight, a health check, or a request that AWS does not know. ok is false if the
 // request is a call of the protocol.
-func OutsideProtocol(r *http.Request) (a Response, ok bool) {
-	if n := headerBytes(r); n > maxHeaderBytes {
-		return Response{Status: http.StatusBadRequest, Body: fmt.Appendf(nil, headersTextFormat, n, maxHeaderBytes)}, true
+func OutsideProtocol(r *exchange.Request) (a Response, ok bool) {
+	if r.HeadBytes > maxHeaderBytes {
+		return Response{Status: http.StatusBadRequest, Body: fmt.Appendf(nil, headersTextFormat, r.HeadBytes, maxHeaderBytes)}, true
 	}
 	switch {
 	case r.Method == http.MethodOptions && r.Header.Get("Origin") != "":
 		return Response{Status: http.StatusOK}, true
-	case r.Method == http.MethodGet && (r.URL.Path == "/" || r.URL.Path == ""):
-		return Response{Status: http.StatusOK, Body: fmt.Appendf(nil, healthTextFormat, Host(r))}, true
-	case r.Method == http.MethodPost && r.ContentLength > MaxRequestBytes:
+	case r.Method == http.MethodGet && (r.Path == "/" || r.Path == ""):
+		return Response{Status: http.StatusOK, Body: fmt.Appendf(nil, healthTextFormat, r.Host)}, true
+	case r.Method == http.MethodPost && r.Length > MaxRequestBytes:
 		return Response{}, false // ReadBody rejects it, whatever its media type
 	case r.Method != http.MethodPost, !isJSON(r):
 		return Response{Status: http.StatusNotFound, Body: []byte(unknownOperationXML)}, true
 	default:
 		return Response{}, false
 	}
-}
-
-// Host returns the host that a request was sent to, even if the request comes from this
-// process.
-func Host(r *http.Request) string { return cmp.Or(r.Host, r.URL.Host) }
-
-// headerBytes returns the size of the request line and the headers, without line ends.
-func headerBytes(r *http.Request) int {
-	n := len(r.Method) + len(r.RequestURI) + len(r.Proto) + len("Host: ") + len(r.Host)
-	for name, values := range r.Header {
-		for _, value := range values {
-			n += len(name) + len(": ") + len(value)
-		}
-	}
-	return n
 }
 
 // RequestIDBytes is the number of random bytes in a request id.
@@ -138,9 +117,9 @@ func RequestID(random []byte) string {
 }
 
 // isJSON reports whether a request declares a JSON body, or has no body.
-func isJSON(r *http.Request) bool {
+func isJSON(r *exchange.Request) bool {
 	given := r.Header.Get("Content-Type")
-	return isMediaType(given, ContentTypeJSON) || isMediaType(given, plainJSON) || given == "" && r.ContentLength == 0
+	return isMediaType(given, ContentTypeJSON) || isMediaType(given, plainJSON) || given == "" && r.Length == 0
 }
 
 func isMediaType(header, want string) bool {
@@ -151,14 +130,14 @@ func isMediaType(header, want string) bool {
 // ReadBody reads and decompresses the body of a request. It rejects a body that exceeds
 // MaxRequestBytes before or after decompression, and returns both forms. Errors are of
 // type *awserr.Error.
-func ReadBody(r *http.Request) (sent, body []byte, err error) {
+func ReadBody(r *exchange.Request) (sent, body []byte, err error) {
 	if r.Body == nil {
 		return nil, nil, nil
 	}
-	if r.ContentLength > MaxRequestBytes {
-		return nil, nil, awserr.New(awserr.CodeRequestTooLarge, awserr.MsgRequestTooLarge, r.ContentLength, MaxRequestBytes)
+	if r.Length > MaxRequestBytes {
+		return nil, nil, awserr.New(awserr.CodeRequestTooLarge, awserr.MsgRequestTooLarge, r.Length, MaxRequestBytes)
 	}
-	if sent, err = httpbody.Read(r.Body, r.ContentLength, MaxRequestBytes); err == nil {
+	if sent, err = httpbody.Read(r.Body, r.Length, MaxRequestBytes); err == nil {
 		body, err = httpbody.Decode(r.Header.Get("Content-Encoding"), sent, MaxRequestBytes)
 	} else if !errors.Is(err, httpbody.ErrTooLarge) {
 		return nil, nil, serializationError("%s", err)
@@ -182,63 +161,56 @@ const (
 // drain reads the rest of a rejected body: a client that still writes when the connection
 // closes may see a reset instead of the answer. A client that waits for 100 Continue sends no
 // body.
-func drain(r *http.Request) {
-	short := r.ContentLength >= 0 && r.ContentLength <= minDrainBytes
+func drain(r *exchange.Request) {
+	short := r.Length >= 0 && r.Length <= minDrainBytes
 	if r.Body != nil && !short && r.Header.Get("Expect") == "" {
 		_, _ = io.CopyN(io.Discard, r.Body, maxDrainBytes) // an error does not change the answer
 	}
 }
 
-// Write writes the response to w, with AWS's headers. r is the request.
-func (a Response) Write(w http.ResponseWriter, r *http.Request) {
+// Fill fills the answer to r with the response and AWS's headers. It reports whether it compressed
+// the body.
+func (a Response) Fill(out *exchange.Answer, r *exchange.Request) (packed bool) {
 	drain(r)
-	h := w.Header()
+	out.Status, out.Body = a.Status, a.Body
 	if r.Header.Get("Origin") != "" {
-		h.Set("Access-Control-Allow-Origin", "*")
+		out.Set("Access-Control-Allow-Origin", "*")
 		if r.Method == http.MethodOptions {
-			echo(h, "Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
-			echo(h, "Access-Control-Allow-Methods", r.Header.Get("Access-Control-Request-Method"))
-			h.Set("Access-Control-Max-Age", "172800")
+			echo(out, "Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+			echo(out, "Access-Control-Allow-Methods", r.Header.Get("Access-Control-Request-Method"))
+			out.Set("Access-Control-Max-Age", "172800")
 		}
-		h.Set("Access-Control-Expose-Headers", "x-amzn-RequestId,x-amzn-ErrorType,x-amz-request-id,x-amz-id-2,x-amzn-ErrorMessage,x-amz-crc32,Date")
+		out.Set("Access-Control-Expose-Headers", "x-amzn-RequestId,x-amzn-ErrorType,x-amz-request-id,x-amz-id-2,x-amzn-ErrorMessage,x-amz-crc32,Date")
 	}
-	body := a.Body
-	if len(body) > minCompressBytes {
-		if coding := httpbody.Accepted(r.Header); coding != "" {
-			if packed, err := httpbody.Encode(coding, body); err == nil {
-				body = packed
-				h.Set("Content-Encoding", coding)
+	if len(a.Body) > minCompressBytes {
+		if coding := httpbody.Accepted(r.Header.Get("Accept-Encoding")); coding != "" {
+			if body, err := httpbody.Encode(coding, a.Body); err == nil {
+				out.Body, packed = body, true
+				out.Set("Content-Encoding", coding)
 			}
 		}
 	}
-	h["Server"] = serverHeader
-	if a.Date != nil {
-		h["Date"] = a.Date
-	}
+	out.Set("Server", "Server")
+	out.Set("Date", a.Date)
 	// The checksum covers the bytes as sent, after compression; on a mismatch, the SDK for Go
 	// fails the call.
-	values := []string{a.RequestID, strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10), strconv.Itoa(len(body))}
-	h["x-amzn-RequestId"], h["x-amz-crc32"], h["Content-Length"] = values[0:1:1], values[1:2:2], values[2:3:3] // in AWS's spelling
+	out.Set("x-amzn-RequestId", a.RequestID) // in AWS's spelling
+	out.Set("x-amz-crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(out.Body)), 10))
 	if a.Watermark != "" {
-		h.Set("X-Tabletop-Watermark", a.Watermark)
+		out.Set("X-Tabletop-Watermark", a.Watermark)
 	}
 	if a.RetryAfter > 0 {
 		wait := (a.RetryAfter + time.Millisecond - 1) / time.Millisecond
-		h.Set("X-Amz-Retry-After", strconv.FormatInt(int64(wait), 10))
+		out.Set("X-Amz-Retry-After", strconv.FormatInt(int64(wait), 10))
 	}
-	switch a.ContentType {
-	case "":
-	case ContentTypeJSON:
-		h["Content-Type"] = jsonHeader
-	default:
-		h["Content-Type"] = []string{a.ContentType}
+	if a.ContentType != "" {
+		out.Set("Content-Type", a.ContentType)
 	}
-	w.WriteHeader(a.Status)
-	_, _ = w.Write(body) // the client may have disconnected
+	return packed
 }
 
-func echo(h http.Header, name, value string) {
+func echo(out *exchange.Answer, name, value string) {
 	if value != "" {
-		h.Set(name, value)
+		out.Set(name, value)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
+	"github.com/tabletop-emu/tabletop/internal/exchange"
 )
 
 // Signature Version 4, in the Authorization header or in the query.
@@ -41,7 +42,7 @@ const (
 type Caller struct{ AccessKey, Region string }
 
 // CallerOf returns the signer that a request names, without verifying the signature.
-func CallerOf(r *http.Request) Caller {
+func CallerOf(r *exchange.Request) Caller {
 	sig, _ := parseSignature(r)
 	return sig.caller()
 }
@@ -50,7 +51,7 @@ func CallerOf(r *http.Request) Caller {
 // signer. secrets maps access keys to secrets. If it is nil, any well-formed signature passes.
 // Otherwise the signature must be correct, for any region, and its time must be within 15 minutes
 // of one of the clocks; the error shows the first clock. Errors are of type *awserr.Error.
-func Authenticate(r *http.Request, body []byte, secrets map[string]string, clocks ...time.Time) (Caller, error) {
+func Authenticate(r *exchange.Request, body []byte, secrets map[string]string, clocks ...time.Time) (Caller, error) {
 	sig, err := parseSignature(r)
 	if err == nil && secrets != nil {
 		err = sig.verify(r, body, secrets, clocks)
@@ -70,11 +71,11 @@ type signature struct {
 }
 
 // parseSignature splits a signature into its parts and rejects one with missing parts.
-func parseSignature(r *http.Request) (signature, error) {
+func parseSignature(r *exchange.Request) (signature, error) {
 	header := r.Header.Get("Authorization")
 	var query url.Values
-	if r.URL.RawQuery != "" {
-		query = r.URL.Query()
+	if r.Query != "" {
+		query, _ = url.ParseQuery(r.Query) // the readable part
 	}
 	switch inQuery := query.Has(queryAlgorithm); {
 	case header != "" && inQuery:
@@ -159,7 +160,7 @@ func (sig signature) caller() Caller {
 
 // verify checks a signature against the secrets of the known access keys, in AWS's order. It
 // accepts any region.
-func (sig signature) verify(r *http.Request, body []byte, secrets map[string]string, clocks []time.Time) error {
+func (sig signature) verify(r *exchange.Request, body []byte, secrets map[string]string, clocks []time.Time) error {
 	incomplete := func(format string, args ...any) error {
 		return awserr.New(awserr.CodeIncompleteSignature, format, args...)
 	}
@@ -216,7 +217,7 @@ func Sign(r *http.Request, body []byte, now time.Time, c Credential) {
 	scope := []string{c.AccessKey, date[:len(signatureDate)], c.Region, c.Service, signatureTerminator}
 	sig := signature{algorithm: signatureAlgorithm, date: date, signedHeaders: strings.Join(headers, ";")}
 	r.Header.Set("Authorization", fmt.Sprintf("%s Credential=%s, SignedHeaders=%s, Signature=%s", sig.algorithm, strings.Join(scope, "/"),
-		sig.signedHeaders, sig.sign(sig.canonicalRequest(r, headers, body), c.Secret, scope)))
+		sig.signedHeaders, sig.sign(sig.canonicalRequest(exchange.FromHTTP(r), headers, body), c.Secret, scope)))
 }
 
 // checkTimes rejects a signature whose time is outside all clocks' limits, with the first
@@ -256,10 +257,11 @@ func (sig signature) checkTime(signed, now time.Time) error {
 }
 
 // canonicalRequest returns the text that a signature covers.
-func (sig signature) canonicalRequest(r *http.Request, headers []string, body []byte) string {
-	path := cmp.Or(r.URL.EscapedPath(), "/")
+func (sig signature) canonicalRequest(r *exchange.Request, headers []string, body []byte) string {
+	path := cmp.Or(r.Path, "/")
+	query, _ := url.ParseQuery(r.Query) // the readable part
 	hash := sha256.Sum256(body)
-	lines := []string{r.Method, escapeSigned(path, true), sig.canonicalQuery(r.URL.Query())}
+	lines := []string{r.Method, escapeSigned(path, true), sig.canonicalQuery(query)}
 	for _, name := range headers {
 		lines = append(lines, name+":"+signedHeader(r, name))
 	}
@@ -301,12 +303,12 @@ func isWordByte(c byte) bool {
 }
 
 // signedHeader returns the value of a header as a signature covers it.
-func signedHeader(r *http.Request, name string) string {
+func signedHeader(r *exchange.Request, name string) string {
 	switch {
 	case name == "host":
-		return Host(r)
+		return r.Host
 	case name == "content-length" && r.Header.Get(name) == "":
-		return strconv.FormatInt(r.ContentLength, 10)
+		return strconv.FormatInt(r.Length, 10)
 	}
 	values := slices.Clone(r.Header.Values(name))
 	for i, value := range values {

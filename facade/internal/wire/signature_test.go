@@ -14,6 +14,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
+	"github.com/tabletop-emu/tabletop/internal/exchange"
 )
 
 // testTime is the time of the answers.
@@ -138,11 +139,12 @@ func TestSignature_Verified(t *testing.T) {
 			if c.TransitionAfter != nil {
 				c.TransitionAfter(r)
 			}
-			sent, _, err := ReadBody(r)
+			received := exchange.FromHTTP(r)
+			sent, _, err := ReadBody(received)
 			if err != nil {
 				t.Fatal(err)
 			}
-			who, err := Authenticate(r, sent, secrets, testTime)
+			who, err := Authenticate(received, sent, secrets, testTime)
 			if got := answerOf(t, err); got != c.want {
 				t.Errorf("answered\n%s, want\n%s", got, c.want)
 			}
@@ -194,13 +196,14 @@ func FuzzSignature(f *testing.F) {
 		if date != "" {
 			r.Header.Set("X-Amz-Date", date)
 		}
-		sig, err := parseSignature(r)
+		received := exchange.FromHTTP(r)
+		sig, err := parseSignature(received)
 		if err != nil {
 			answerOf(t, err)
 			return
 		}
 		sig.caller()
-		if err := sig.verify(r, []byte("{}"), secrets, []time.Time{testTime}); err == nil {
+		if err := sig.verify(received, []byte("{}"), secrets, []time.Time{testTime}); err == nil {
 			// Only the owner of the secret can do that.
 			signed := signedRequest(t, "{}", testTime, sig.inQuery)
 			if !strings.Contains(signed.Header.Get("Authorization")+signed.URL.RawQuery, sig.signature) {

@@ -85,7 +85,7 @@ func Start(t *testing.T, o Options) *Server {
 	if err := s.Lab.Open(); err != nil {
 		t.Fatal(err)
 	}
-	o.Control.Lab, o.Control.Endpoint, o.Control.Requests, o.Control.Token, o.Control.Version, o.Control.Document = s.Lab, s.DynamoDB, seen, Token, "test", docs.Page
+	o.Control.Lab, o.Control.Endpoint, o.Control.Requests, o.Control.Token, o.Control.Version, o.Control.Documents = s.Lab, s.DynamoDB, seen, Token, "test", docs.Site{}
 	s.API = control.New(o.Control)
 	srv := httptest.NewServer(s.API)
 	s.URL = srv.URL

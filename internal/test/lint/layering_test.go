@@ -141,6 +141,13 @@ var liveSources = []string{"migrate/stream", "cmd/tabletop"}
 // variables and metadata servers.
 var onlyCommand = []string{"github.com/aws/aws-sdk-go-v2/config", "github.com/aws/aws-sdk-go-v2/feature"}
 
+// fastHTTP is the library of the program's DynamoDB endpoint. Only onlyFast imports it, which only
+// cmd/tabletop does outside of tests: embedders and their tests link package net/http alone.
+const (
+	fastHTTP = "github.com/valyala/fasthttp"
+	onlyFast = "internal/fastserver"
+)
+
 // nowhere lists imports that have another path today: no file has them.
 var nowhere = map[string]string{
 	"github.com/golang/protobuf": "google.golang.org/protobuf",
@@ -158,6 +165,9 @@ func refused(folder, imported string, test bool) (layer, why string) {
 	}
 	if folder != "cmd/tabletop" && slices.ContainsFunc(onlyCommand, func(p string) bool { return matches(imported, p) }) {
 		return "", "only cmd/tabletop looks for credentials"
+	}
+	if matches(imported, fastHTTP) && folder != onlyFast || matches(imported, module+"/"+onlyFast) && !test && folder != "cmd/tabletop" {
+		return "", "only the program serves with fasthttp"
 	}
 	ofSource := matches(imported, "github.com/aws") && slices.ContainsFunc(liveSources, func(in string) bool { return within(folder, in) })
 	if !test && !ofSource && !within(folder, "testkit") && !within(folder, "migrate/internal/exporttest") && !within(folder, "internal/test") && slices.ContainsFunc(onlyTestkit, func(p string) bool { return matches(imported, p) }) {
@@ -281,6 +291,12 @@ func TestLayers(t *testing.T) {
 		{"internal/s3export", "~/facade/attr", false, false},
 		{"internal/model", "~/engine", false, false},
 		{"facade", "testing/iotest", false, true},
+		{"facade", "~/internal/fastserver", false, true},
+		{"facade", "~/internal/fastserver", true, false},
+		{"facade", "github.com/valyala/fasthttp", true, true},
+		{"testkit", "~/internal/fastserver", false, true},
+		{"cmd/tabletop", "~/internal/fastserver", false, false},
+		{"internal/fastserver", "github.com/valyala/fasthttp", false, false},
 		{"testkit", "testing", false, false},
 		{"testkit", "golang.org/x/exp/slices", true, true},
 	} {

@@ -94,6 +94,7 @@ var realTime = map[string]string{
 	"conformance/live/verify_test.go applied":                       "waits until a process with the real time has applied a write",
 	"conformance/live/verify_test.go damage":                        "gives cells a time after those of servers that have the real time",
 	"conformance/live/verify_test.go equal":                         "relates the writes of an item to the time of a verification, with the time of the full size",
+	"emu/view_bench_test.go BenchmarkViewFill":                      "measures",
 	"engine/bench_test.go BenchmarkGC":                              "measures",
 	"internal/btclient/fake_test.go RecvMsg":                        "runs in the bubble of its caller",
 	"internal/test/failures/endpoint_test.go meet":                  "runs in the bubble of its caller",

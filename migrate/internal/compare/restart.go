@@ -9,6 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
@@ -106,6 +107,9 @@ func (t *persisted) compare(ctx context.Context, b *table.Bigtable, r *report.Re
 		return "the table does not exist", nil
 	}
 	if err != nil || h.Cells == t.held.Cells {
+		if t.layout.View != nil { // its entries are compared as items
+			return phrase.Counted(h.Rows, "row"), err
+		}
 		return h.what(), err
 	}
 	found := report.New(j.Options.MaxDifferences)

@@ -21,7 +21,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
-	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/endpoints"
 	"github.com/tabletop-emu/tabletop/migrate/internal/load"
@@ -170,8 +169,8 @@ func (d *trial) fitting(items []attr.Item, most int) []attr.Item {
 		if len(db.table.Items()) == most {
 			return true
 		}
-		for _, x := range d.indexes() {
-			for i, k := range x.Def().Key.Attrs() {
+		for _, x := range endpoints.Indexes(d.mapping) {
+			for i, k := range x.Def.Key.Attrs() {
 				if len(item[k.Name].Str) > maxIndexKeyBytes[i] {
 					return true
 				}
@@ -181,29 +180,6 @@ func (d *trial) fitting(items []attr.Item, most int) []attr.Item {
 		return err != nil
 	})
 }
-
-// servedIndex is an index that the DynamoDB endpoint serves: a table, or a materialized view.
-type servedIndex interface {
-	Name() string
-	Def() secondary.Def
-	Distinct() bool
-}
-
-func (d *trial) indexes() (all []servedIndex) {
-	for _, x := range d.mapping.Indexes() {
-		all = append(all, x)
-	}
-	for _, v := range d.mapping.Views() {
-		all = append(all, view{v})
-	}
-	return all
-}
-
-// view is an index in a materialized view.
-type view struct{ *layout.View }
-
-// Distinct returns true, since the row key of a view contains that of the table.
-func (view) Distinct() bool { return true }
 
 // naive is a naive DynamoDB with one table and its readable indexes.
 type naive struct {
@@ -252,9 +228,9 @@ func (d *trial) model(items []attr.Item) *naive {
 		return modelItem(back)
 	}
 	var readable []ddbmodel.Index
-	for _, x := range d.indexes() {
-		index := ddbmodel.Index{Name: x.Name(), Global: true, Key: key(x.Def().Key), Projection: mapfile.ProjectAll}
-		switch def := x.Def(); {
+	for _, x := range endpoints.Indexes(d.mapping) {
+		index := ddbmodel.Index{Name: x.Name, Global: true, Key: key(x.Def.Key), Projection: mapfile.ProjectAll}
+		switch def := x.Def; {
 		case def.KeysOnly:
 			index.Projection = mapfile.ProjectKeysOnly
 		case len(def.Include) > 0:
@@ -263,7 +239,7 @@ func (d *trial) model(items []attr.Item) *naive {
 		defined.Indexes = append(defined.Indexes, index)
 		// In other indexes, two items may share a row, which is the mapping author's
 		// decision. Entries of a garbage-collected row remain.
-		if x.Distinct() && !d.time.takesVersions(d.mapping) {
+		if x.Distinct && !d.time.takesVersions(d.mapping) {
 			readable = append(readable, index)
 		}
 	}

@@ -214,12 +214,12 @@ func itemText(item attr.Item) string { return string(attr.AppendItemJSON(nil, it
 // merge sorts the items of several requests or ranges as one query would: by the sort key of
 // the index that is read, or of the table. Items with the same sort key are in order of their
 // other keys.
-func (d *Pair) merge(items []attr.Item, asked func(x index) bool, descending bool) {
+func (d *Pair) merge(items []attr.Item, asked func(x Index) bool, descending bool) {
 	table := d.J.Mapping.Key()
 	keys := []attr.KeyAttr{table.Range, table.Hash}
-	indexes := d.indexes()
+	indexes := Indexes(d.J.Mapping)
 	if i := slices.IndexFunc(indexes, asked); i >= 0 {
-		keys = []attr.KeyAttr{indexes[i].key.Range, indexes[i].key.Hash, table.Hash, table.Range}
+		keys = []attr.KeyAttr{indexes[i].Def.Key.Range, indexes[i].Def.Key.Hash, table.Hash, table.Range}
 	}
 	slices.SortStableFunc(items, func(a, b attr.Item) int {
 		for _, k := range keys {

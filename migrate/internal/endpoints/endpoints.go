@@ -96,7 +96,7 @@ func (d *Pair) DynamoDB(ctx context.Context, q *fixtures.Request, merged bool) (
 	}
 	if merged && len(q.Each) > 0 {
 		name, _ := q.Request["IndexName"].(string)
-		d.merge(items, func(x index) bool { return x.name == name }, q.Request["ScanIndexForward"] == false)
+		d.merge(items, func(x Index) bool { return x.Name == name }, q.Request["ScanIndexForward"] == false)
 	}
 	return items, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -15,46 +16,50 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// index is an index of the job's table: a table of Bigtable, or a materialized view.
-type index struct {
-	name  string
-	id    string // of the table or view
-	view  bool
-	key   attr.KeySchema
-	items func(layout.Row) ([]attr.Item, error)
+// Index is an index that the DynamoDB endpoint serves: a table of Bigtable, or a materialized view.
+type Index struct {
+	Name string
+	ID   string       // of the table or view
+	View *layout.View // nil for a table
+	Def  secondary.Def
+	// Distinct reports whether two items never share a row. The row key of a view contains that of the
+	// table.
+	Distinct bool
+	items    func(layout.Row) ([]attr.Item, error)
 }
 
-func (d *Pair) indexes() (all []index) {
-	for _, x := range d.J.Indexes {
-		all = append(all, index{x.Name(), x.TargetTable(), false, x.Def().Key, x.Items})
+// Indexes returns the indexes of a mapping.
+func Indexes(m *layout.Mapping) (all []Index) {
+	for _, x := range m.Indexes() {
+		all = append(all, Index{x.Name(), x.TargetTable(), nil, x.Def(), x.Distinct(), x.Items})
 	}
-	for _, v := range d.J.Mapping.Views() {
-		all = append(all, index{v.Name(), v.ID(), true, v.Def().Key, v.Items})
+	for _, v := range m.Views() {
+		all = append(all, Index{v.Name(), v.ID(), v, v.Def(), true, v.Items})
 	}
 	return all
 }
 
-// nativeTable returns the table or view of the native read, without rows, and the function that
-// reads the items of its rows.
-func (d *Pair) nativeTable(q *fixtures.NativeRead) (of btclient.Read, items func(layout.Row) ([]attr.Item, error)) {
-	for _, x := range d.indexes() {
-		if x.id == q.Table {
-			return btclient.Read{Table: x.id, View: x.view}, x.items
+// stored returns the table or view with an id, or the table of the items if the id is "". A table
+// that is not an index has the rows of items.
+func (d *Pair) stored(id string) Index {
+	for _, x := range Indexes(d.J.Mapping) {
+		if x.ID == id {
+			return x
 		}
 	}
-	return btclient.Read{Table: cmp.Or(q.Table, d.J.Report.Target)}, d.J.Mapping.Items
+	return Index{ID: cmp.Or(id, d.J.Report.Target), items: d.J.Mapping.Items}
 }
 
 // shape sets done.Ranges to the number of keys and ranges of the native read. It reports a failure
 // if the read exceeds the declared number, or reads the whole table without declaring it.
 func (d *Pair) shape(p fixtures.Pattern, done *report.PatternReport) {
-	of, _ := d.nativeTable(p.Bigtable.Read)
-	table := of.Table
+	table := d.stored(p.Bigtable.Read.Table).ID
 	keys, spans, _ := p.Bigtable.Read.Spans() // checked when the pattern was read
 	done.Ranges = len(keys) + len(spans)
 	switch {
@@ -82,31 +87,52 @@ func (d *Pair) warnOfCost(p fixtures.Pattern, done report.PatternReport) {
 	}
 }
 
-// native runs the native read and turns its rows into items. unreadable are the rows that the
-// inverse mapping refuses.
-func (d *Pair) native(ctx context.Context, p fixtures.Pattern, done *report.PatternReport) (out []attr.Item, unreadable []report.Failure, err error) {
-	q := p.Bigtable.Read
-	of, items := d.nativeTable(q)
-	read, err := askOf(q)
-	if err != nil {
-		return nil, nil, err
+// nativeForm is a form of a pattern's native read.
+type nativeForm struct {
+	name string // in failures
+	from Index
+	read *fixtures.NativeRead // nil for SQL, whose statement gives the order
+	rows func(context.Context, *report.PatternReport) iter.Seq2[layout.Row, error]
+}
+
+// forms returns the forms of the pattern's native read: a ReadRows request, a SQL statement, or both.
+func (d *Pair) forms(p fixtures.Pattern) (forms []nativeForm) {
+	if q := p.Bigtable.Read; q != nil {
+		from := d.stored(q.Table)
+		forms = append(forms, nativeForm{"native read", from, q, func(ctx context.Context, done *report.PatternReport) iter.Seq2[layout.Row, error] {
+			read := askOf(q)
+			read.Table, read.View = from.ID, from.View != nil
+			read.Stats = func(s *btpb.ReadIterationStats) {
+				done.RowsScanned, done.RowsReturned = s.GetRowsSeenCount(), s.GetRowsReturnedCount()
+			}
+			return d.b.Rows(ctx, read)
+		}})
 	}
-	read.Table, read.View = of.Table, of.View
-	read.Stats = func(s *btpb.ReadIterationStats) {
-		done.RowsScanned, done.RowsReturned = s.GetRowsSeenCount(), s.GetRowsReturnedCount()
+	if q := p.Bigtable.SQL; q != nil {
+		from := d.stored(q.Table)
+		forms = append(forms, nativeForm{"SQL", from, nil, func(ctx context.Context, _ *report.PatternReport) iter.Seq2[layout.Row, error] {
+			return sqlRows(ctx, d.b, from, q)
+		}})
 	}
-	for row, err := range d.b.Rows(ctx, read) {
+	return forms
+}
+
+// native runs a form of the native read and turns its rows into items. unreadable are the rows that
+// the inverse mapping refuses.
+func (d *Pair) native(ctx context.Context, p fixtures.Pattern, form nativeForm, done *report.PatternReport) (out []attr.Item, unreadable []report.Failure, err error) {
+	reversed := form.read != nil && form.read.Reversed
+	for row, err := range form.rows(ctx, done) {
 		if err != nil {
 			return nil, nil, err
 		}
-		found, err := items(row)
+		found, err := form.from.items(row)
 		if err != nil {
-			f := d.unreadable(of.Table, row, err)
+			f := d.unreadable(form.from.ID, row, err)
 			f.Pattern, f.File = p.ID, p.File
 			unreadable = append(unreadable, f)
 			continue
 		}
-		if q.Reversed {
+		if reversed {
 			slices.Reverse(found)
 		}
 		found = slices.DeleteFunc(found, func(item attr.Item) bool {
@@ -119,8 +145,8 @@ func (d *Pair) native(ctx context.Context, p fixtures.Pattern, done *report.Patt
 		})
 		out = append(out, found...)
 	}
-	if p.Expect.Order == "merged" && done.Ranges > 1 {
-		d.merge(out, func(x index) bool { return x.id == q.Table }, q.Reversed)
+	if p.Expect.Order == "merged" && form.read != nil && done.Ranges > 1 {
+		d.merge(out, func(x Index) bool { return x.ID == form.from.ID }, reversed)
 	}
 	return out, unreadable, nil
 }
@@ -189,12 +215,12 @@ func ofValues(v fixtures.NativeValues) []*btpb.RowFilter {
 }
 
 // askOf returns the read that q describes, without its table.
-func askOf(q *fixtures.NativeRead) (btclient.Read, error) {
-	keys, spans, err := q.Spans()
+func askOf(q *fixtures.NativeRead) btclient.Read {
+	keys, spans, _ := q.Spans() // checked when the pattern was read
 	if len(keys)+len(spans) == 0 {
 		spans = []layout.Span{{}} // the whole table
 	}
-	return btclient.Read{Keys: keys, Spans: spans, Filter: filterOf(q.Filter), Reverse: q.Reversed, Limit: q.Limit}, err
+	return btclient.Read{Keys: keys, Spans: spans, Filter: filterOf(q.Filter), Reverse: q.Reversed, Limit: q.Limit}
 }
 
 // write runs a native write.

@@ -38,7 +38,9 @@ func (d *Pair) run(ctx context.Context, p fixtures.Pattern) error {
 	}
 	if p.Bigtable != nil {
 		r.done.Endpoints = append(r.done.Endpoints, "bigtable")
-		r.shape(p, &r.done)
+		if p.Bigtable.Read != nil {
+			r.shape(p, &r.done)
+		}
 	}
 	if d.oracle != nil && p.DynamoDB != nil && !p.Missing {
 		if err := d.oracle.asks(ctx, r); err != nil {
@@ -96,12 +98,22 @@ func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after st
 	if r.p.Bigtable == nil {
 		return nil
 	}
-	of, _ := r.nativeTable(r.p.Bigtable.Read)
-	id := of.Table
+	for _, form := range r.forms(r.p) {
+		if err := r.readsNatively(ctx, form, after); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readsNatively runs a form of the native read and compares its answer; after describes the step
+// before.
+func (r *patternRun) readsNatively(ctx context.Context, form nativeForm, after string) error {
+	id := form.from.ID
 	var unreadable []report.Failure // of the last answer
 	wrong, err := r.eventually(ctx, r.p, func() (m *mismatch, err error) {
 		var items []attr.Item
-		items, unreadable, err = r.native(ctx, r.p, &r.done)
+		items, unreadable, err = r.native(ctx, r.p, form, &r.done)
 		return r.judge(items, err)
 	})
 	if err != nil {
@@ -116,7 +128,7 @@ func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after st
 		r.report.Fail(f)
 	}
 	if wrong != nil {
-		r.fail("native read"+after, id, wrong)
+		r.fail(form.name+after, id, wrong)
 	}
 	return nil
 }
@@ -166,7 +178,8 @@ func (d *Pair) Golden(ctx context.Context, p fixtures.Pattern) (items []attr.Ite
 	case p.DynamoDB != nil:
 		return d.DynamoDB(ctx, p.DynamoDB, merged)
 	}
-	items, unreadable, err := d.native(ctx, p, &report.PatternReport{})
+	form := d.forms(p)[0]
+	items, unreadable, err := d.native(ctx, p, form, &report.PatternReport{})
 	if err == nil && len(unreadable) > 0 {
 		err = source.Damaged(source.FixtureInvalid, source.Position{File: p.File}, nil, "the native read returns a row whose items cannot be read: %s", unreadable[0])
 	}

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"google.golang.org/grpc/codes"
@@ -13,26 +14,27 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// otherViews rejects a target that cannot have the views of the mapping: Bigtable does not change
-// the query of a view.
+// otherViews rejects a target that cannot have the views of the mapping, or that has a view in place of
+// the table of an index.
 func (j *job) otherViews(ctx context.Context) (warning string, err error) {
+	var conflict *btclient.Conflict
 	for _, v := range j.Mapping.Views() {
-		switch have, err := j.b.ViewQuery(ctx, v.ID()); {
+		switch _, err := j.b.FindView(ctx, v.ID(), v.SQL()); {
+		case errors.As(err, &conflict):
+			return "", refusedView(v, nil, "%s", conflict)
 		case status.Code(err) == codes.Unimplemented:
 			return "", noViews(v, err)
-		case status.Code(err) == codes.NotFound:
-			there, err := j.b.HasTable(ctx, v.ID())
-			if err != nil {
-				return "", err
-			}
-			if there {
-				return "", refusedView(v, nil, "the instance has a table with the id of the view, as another mapping gives to an index with as: table: delete the table, or load into another instance")
-			}
 		case status.Code(err) == codes.PermissionDenied: // to read the query; creating the view shows more
 		case err != nil:
 			return "", err
-		case !btclient.SameQuery(have, v.SQL()):
-			return "", refusedView(v, nil, "the view exists with a query that differs from the mapping's, and Bigtable cannot change it: delete the view, and this load creates it again (gcloud bigtable materialized-views delete %s --instance=INSTANCE)", v.ID())
+		}
+	}
+	for _, x := range j.Indexes {
+		switch err := j.b.ViewInPlace(ctx, x.TargetTable()); {
+		case errors.As(err, &conflict):
+			return "", source.Damaged(source.MappingRefused, source.Position{}, nil, "index %s, the table %s (as: table): %s", x.Name(), x.TargetTable(), conflict)
+		case err != nil:
+			return "", err
 		}
 	}
 	return "", nil

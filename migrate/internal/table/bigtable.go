@@ -10,6 +10,7 @@ import (
 	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -18,6 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
+	"github.com/tabletop-emu/tabletop/internal/sqlclient"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -47,7 +49,9 @@ type Bigtable struct {
 	// Views maps the id of a view to its layout. TableParts reads it, and returns its entries.
 	Views map[string]*layout.View
 
-	profile string // app profile of row calls; "" selects the instance's default
+	conn              grpc.ClientConnInterface
+	project, instance string
+	profile           string // app profile of row calls; "" selects the instance's default
 	// Splits are the split keys of new tables, by table id.
 	Splits map[string][][]byte
 }
@@ -58,9 +62,14 @@ func NewBigtable(conn grpc.ClientConnInterface, o Options) *Bigtable {
 	if o.Waiting != nil && o.Sleep != nil {
 		retry.Waiting = o.Waiting
 	}
-	return &Bigtable{profile: o.AppProfile, Client: btclient.New(conn, cmp.Or(o.Project, defaultName), cmp.Or(o.Instance, defaultName), btclient.Options{
-		AppProfile: o.AppProfile, Retry: retry, Deadline: cmp.Or(o.Deadline, defaultDeadline),
-	})}
+	b := &Bigtable{conn: conn, project: cmp.Or(o.Project, defaultName), instance: cmp.Or(o.Instance, defaultName), profile: o.AppProfile}
+	b.Client = btclient.New(conn, b.project, b.instance, btclient.Options{AppProfile: o.AppProfile, Retry: retry, Deadline: cmp.Or(o.Deadline, defaultDeadline)})
+	return b
+}
+
+// SQL starts a query with its parameters. The caller must close the result.
+func (b *Bigtable) SQL(ctx context.Context, query string, params map[string]*btpb.Value) (*sqlclient.Rows, error) {
+	return sqlclient.Run(ctx, b.conn, sqlclient.Query{Instance: "projects/" + b.project + "/instances/" + b.instance, AppProfile: b.profile, Text: query, Params: params})
 }
 
 // StateFamily is the family in which the DynamoDB endpoint keeps its bookkeeping. Every

@@ -1,0 +1,96 @@
+package docs
+
+import (
+	"encoding/json"
+	"fmt"
+	"html"
+	"slices"
+	"strings"
+)
+
+// Site renders the documents as pages of HTML, whose links lead to /docs/NAME.
+type Site struct{}
+
+// Page is the function Page.
+func (Site) Page(name string) (title string, content []byte, ok bool) { return Page(name) }
+
+// groups are the folders of documents, in the order of Contents.
+var groups = []struct{ folder, title string }{{"", "Documents"}, {"tasks/", "Tasks"}, {"arrive/", "From another emulator"}, {"notes/", "Notes"}}
+
+// order sorts the list of all documents before the others.
+func order(name string) string { return strings.TrimPrefix(name, "index") }
+
+// Contents returns links to all documents; that to current is marked.
+func (Site) Contents(current string) []byte {
+	var out strings.Builder
+	for _, g := range groups {
+		fmt.Fprintf(&out, "<b>%s</b>", g.title)
+		names := Names()
+		slices.SortStableFunc(names, func(a, b string) int { return strings.Compare(order(a), order(b)) })
+		for _, name := range names {
+			if rest, ok := strings.CutPrefix(name, g.folder); !ok || strings.Contains(rest, "/") {
+				continue
+			}
+			mark := ""
+			if name == current {
+				mark = ` aria-current="page"`
+			}
+			fmt.Fprintf(&out, `<a href="/docs/%s"%s>%s</a>`, name, mark, html.EscapeString(Title(name)))
+		}
+	}
+	return []byte(out.String())
+}
+
+// maxFound is the number of sections in an answer, and around the bytes of their text before the first
+// word, of which they have four times as many in all.
+const (
+	maxFound = 40
+	around   = 70
+)
+
+// Search returns the number of sections that contain all words, and the first ones, with a part of
+// their text, as JSON.
+func (Site) Search(words string) []byte {
+	found := Search(words)
+	answer := struct {
+		Count    int       `json:"count"`
+		Sections []Section `json:"sections"`
+	}{len(found), []Section{}}
+	for _, s := range found[:min(len(found), maxFound)] {
+		s.Text = excerpt(s.Text, strings.Fields(strings.ToLower(words)))
+		answer.Sections = append(answer.Sections, s)
+	}
+	out, err := json.Marshal(answer)
+	if err != nil {
+		panic(err) // it consists of texts
+	}
+	return out
+}
+
+// excerpt returns the part of a text around the first of some words.
+func excerpt(text string, words []string) string {
+	at := len(text)
+	for _, word := range words {
+		if i := strings.Index(strings.ToLower(text), word); i >= 0 {
+			at = min(at, i)
+		}
+	}
+	if at == len(text) {
+		at = 0
+	}
+	start, end := max(0, at-around), min(len(text), at+3*around)
+	for start > 0 && text[start-1] != ' ' {
+		start--
+	}
+	for end < len(text) && text[end] != ' ' {
+		end++
+	}
+	before, after := "", ""
+	if start > 0 {
+		before = "… "
+	}
+	if end < len(text) {
+		after = " …"
+	}
+	return before + text[start:end] + after
+}
