@@ -141,6 +141,11 @@ func dynamoDBClient(t *testing.T, calls *recorder) *dynamodb.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return dynamoDBClientOf(t, server, calls)
+}
+
+func dynamoDBClientOf(t *testing.T, server *process, calls *recorder) *dynamodb.Client {
+	t.Helper()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	t.Cleanup(transport.CloseIdleConnections)
 	calls.RoundTripper = transport

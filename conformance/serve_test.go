@@ -36,7 +36,7 @@ func run(m *testing.M) int {
 		return failed("bucket", err)
 	}
 	servers.start = func() (*process, error) {
-		return serve("--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--buckets", buckets)
+		return serve("--bigtable", "127.0.0.1:0", "--bigtable-rest", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--buckets", buckets)
 	}
 	first, err := servers.of(0)
 	if err != nil {

@@ -601,7 +601,11 @@ public class Tabletop {
 		}
 
 		void stop() {
-			process.toHandle().destroy(); // Process.destroy would also close the pipe of its log
+			if (process.supportsNormalTermination()) {
+				process.toHandle().destroy(); // Process.destroy would also close the pipe of its log
+			} else { // Windows, where it would kill the process
+				closeInput();
+			}
 			try {
 				if (!process.waitFor(60, TimeUnit.SECONDS)) {
 					process.destroyForcibly();
@@ -610,6 +614,15 @@ public class Tabletop {
 			} catch (InterruptedException e) {
 				process.destroyForcibly();
 				throw interrupted(e);
+			}
+		}
+
+		/** Closes the pipe that the server reads, which stops it. */
+		private void closeInput() {
+			try {
+				process.getOutputStream().close();
+			} catch (IOException e) {
+				process.destroyForcibly();
 			}
 		}
 	}

@@ -298,7 +298,8 @@ export class Tabletop extends Control {
 /** Stops a server process, and waits for its end. */
 async function stopped(child, ended) {
 	for (const each of [child, child.stderr]) each.ref() // else this process might end first
-	child.kill('SIGTERM')
+	if (process.platform === 'win32') child.stdin.end() // kill('SIGTERM') would kill the process
+	else child.kill('SIGTERM')
 	const timer = setTimeout(() => child.kill('SIGKILL'), 60_000)
 	await ended
 	clearTimeout(timer)

@@ -439,7 +439,10 @@ class _Process:
     def stop(self) -> None:
         """End the process, and read the rest of what it printed."""
         if self.process.poll() is None:
-            self.process.terminate()
+            if os.name == "nt":  # which has no SIGTERM: terminate() would kill the process
+                self.stdin.close()
+            else:  # a forked process may have the pipe open, too
+                self.process.terminate()
             try:
                 self.process.wait(60)
             except subprocess.TimeoutExpired:

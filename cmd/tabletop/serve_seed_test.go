@@ -95,6 +95,21 @@ func TestServe_SeedAgain(t *testing.T) {
 	stopped(t, s)
 }
 
+// TestServe_SeedOfStore: a store is not a seed, and the error says how to begin with its data.
+func TestServe_SeedOfStore(t *testing.T) {
+	t.Parallel()
+	store := filepath.Join(t.TempDir(), "store")
+	stopped(t, serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--data", store))
+	l := launch(t, t.TempDir(), "TABLETOP_SEED="+store)
+	if _, err := io.Copy(io.Discard, l.out); err != nil {
+		t.Fatal(err)
+	}
+	_ = l.cmd.Wait() // its words are checked
+	if want := "tabletop: --seed: " + store + ": the folder is the store of a server, not a seed: "; !strings.HasPrefix(l.stderr.String(), want) {
+		t.Errorf("the server printed %q, want %q at its beginning", l.stderr, want)
+	}
+}
+
 // TestServe_ExportOnExit: an export is the seed of the next start, and a killed server leaves
 // none.
 func TestServe_ExportOnExit(t *testing.T) {

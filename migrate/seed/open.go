@@ -80,6 +80,10 @@ func (s *Seed) openFolder(name string) error {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return slices.Contains(names, e.Name()) })
 	}
+	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), storeMark) }) {
+		return source.Damaged(source.Unrecognized, source.Position{File: name}, nil,
+			"the folder is the store of a server, not a seed: serve a copy of it with --data, or serve it with --export-on-exit, which writes a seed")
+	}
 	described := has(schemaName)
 	if described || has(s3export.Folder, s3export.SummaryName, s3export.FilesName, s3export.StartedName) {
 		if described {
@@ -111,6 +115,9 @@ func (s *Seed) openFolder(name string) error {
 func hidden(e fs.DirEntry) bool {
 	return strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_")
 }
+
+// storeMark begins the name of a file that each store has, in the folder of serve --data.
+const storeMark = "marker.format-version."
 
 // expected lists the known forms of a seed.
 const expected = "the JSON of DescribeTable or CreateTable, items as JSON lines or in another form that tabletop migrate reads, an export to S3, a NoSQL Workbench model, dynamodb_data_model.json or a fixture folder"

@@ -446,6 +446,7 @@ func TestOpen_Errors(t *testing.T) {
 	}{
 		{"missing", nil, "cannot open the seed"},
 		{"empty folder", map[string]string{"in/.keep": ""}, "in: the folder has no seeds: expected the JSON of DescribeTable"},
+		{"store", map[string]string{"in/data/000004.log": "", "in/data/marker.format-version.000001.024": ""}, "in/data: the folder is the store of a server, not a seed: serve a copy of it with --data"},
 		{"text", map[string]string{"in/notes.txt": "hello\n"}, "in/notes.txt:1: not a known input"},
 		{"broken description", map[string]string{"in/t.json": strings.Replace(described, `"TableStatus"`, "TableStatus", 1)}, "in/t.json:9: not JSON: expected the JSON of DescribeTable or CreateTable: "},
 		{"cut description", map[string]string{"in/t.json": described[:len(described)/2]}, "in/t.json:16: not JSON: expected"},

@@ -87,6 +87,7 @@ var realTime = map[string]string{
 	"conformance/live/relay_test.go carry":                          "delays a connection",
 	"conformance/live/relay_test.go wait":                           "delays a connection",
 	"conformance/live/stage_test.go limited":                        "ends calls whose server was killed",
+	"conformance/terraform_bigtable_test.go tomorrow":               "gives a backup an end, on a server that has the real time",
 	"conformance/console/console_test.go browser":                   "names the wait that lasts until the end of the time for all tests",
 	"conformance/live/stage_test.go pause":                          "waits between two looks at another process",
 	"conformance/live/verify_test.go TestVerify":                    "reports how long verifications took, and asserts nothing about it",
