@@ -28,7 +28,7 @@ type failure struct {
 
 // failures are all kinds of failures. The quick tier tests each kind, and each RPC in use.
 var failures = []failure{
-	{name: "`UNAVAILABLE`", err: status.Error(codes.Unavailable, "a fault"), raced: true, quick: []string{"GetTable"}},
+	{name: "`UNAVAILABLE`", err: status.Error(codes.Unavailable, "a fault"), raced: true, quick: []string{"GetTable", "GetMaterializedView"}},
 	{name: "`ABORTED`", err: status.Error(codes.Aborted, "a fault"), quick: []string{"CreateTable"}},
 	{name: "`DEADLINE_EXCEEDED`", err: status.Error(codes.DeadlineExceeded, "a fault"), quick: []string{"ListTables"}},
 	{name: "`RESOURCE_EXHAUSTED`", err: status.Error(codes.ResourceExhausted, "a fault"), quick: []string{"MutateRow"}},
