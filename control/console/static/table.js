@@ -73,14 +73,18 @@ export async function show(main, { args: [instance, id], info, params, again }) 
   };
   const [t, tables, { views, lag }] = await Promise.all([get(at + query({ project })), get('tables'), get('views')]);
   const names = tables.bigtable.find((b) => b.name === t.name)?.dynamodb ?? [];
+  const own = (family) => names.length > 0 && internal(family);
   main.append(...headOf('Table', { name: id, about: `Bigtable table in ${plain(instance)}`, t, dynamodb: names, tables, info }),
     h('p', { class: 'soft' }, h('span', { class: 'mono data' }, plain(t.name)), `, about ${size(t.bytes)}`));
   main.append(h('h2', {}, 'Families'));
   if (!t.families.length) main.append(h('div', { class: 'note' }, 'The table has no families, and accepts no cells without one. Add a family here, or from a shell: ', h('code', {}, `cbt createfamily ${plain(id)} f`)));
   else main.append(h('table', {}, h('thead', {}, h('tr', {}, ['Family', 'Garbage collection', 'Meaning'].map((x) => h('th', { scope: 'col' }, x)), h('td'))), h('tbody', {}, t.families.map((f) =>
-    h('tr', {}, h('td', { class: 'mono' }, plain(f.name), names.length > 0 && internal(f.name) && h('span', { class: 'badge soft', title: internal(f.name) }, 'internal')), h('td', { class: 'mono' }, plain(f.gc)), h('td', {}, f.aggregate && `Aggregate: ${plain(f.aggregate)}. `, plain(inWords(f.gc))), h('td', { class: 'acts' },
+    h('tr', {}, h('td', { class: 'mono' }, plain(f.name), own(f.name) && h('span', { class: 'badge soft', title: internal(f.name) }, 'internal')), h('td', { class: 'mono' }, plain(f.gc)), h('td', {}, f.aggregate && `Aggregate: ${plain(f.aggregate)}. `, plain(inWords(f.gc))), h('td', { class: 'acts' }, !own(f.name) && [
       button('Rule…', () => familyForm(f.name, modify), { 'aria-label': `Rule of ${plain(f.name)}` }), ' ',
-      button('Drop…', async () => { if (await confirmed(`Drop the family ${plain(f.name)} and all its cells?`, 'Drop the family')) await modify({ id: f.name, drop: true }); }, { class: 'danger', 'aria-label': `Drop ${plain(f.name)}` })))))));
+      button('Drop…', async () => {
+        const also = names.length ? ` The items of ${plain(names.join(', '))} lose the attributes in it.` : '';
+        if (await confirmed(`Drop the family ${plain(f.name)} and all its cells?${also}`, 'Drop the family')) await modify({ id: f.name, drop: true });
+      }, { class: 'danger', 'aria-label': `Drop ${plain(f.name)}` })]))))));
   main.append(h('div', { class: 'bar' }, button('New family…', () => familyForm(undefined, modify)), button('Collect garbage now', async () => notify(`Garbage collection deleted ${counted((await post('gc')).cells, 'cell')} in all tables.`))));
   if (t.splits?.length) main.append(h('h2', {}, counted(t.splits.length, 'initial split')), h('div', {}, t.splits.slice(0, 200).map((s) => h('div', {}, bytesShown(s)))));
   if (t.keys?.length) main.append(h('h2', {}, 'Row keys'), h('table', {}, h('thead', {}, h('tr', {}, ['Rule', 'Segments', 'Meaning'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, t.keys.map((k) =>
@@ -98,7 +102,11 @@ export async function show(main, { args: [instance, id], info, params, again }) 
     await post(at + '/drop' + query({ project }), all ? { all } : { prefix: { base64: base64Of(unescaped(prefix.value)) } });
     notify('The rows were deleted.');
     again();
-  }, { class: 'danger' }), button('Delete the table…', async () => {
+  }, { class: 'danger' }), names.length ? names.map((name) => button(names.length > 1 ? `Delete the DynamoDB table ${plain(name)}…` : 'Delete the DynamoDB table…', async () => {
+    if (!await confirmed(`Delete the DynamoDB table ${plain(name)} and all its items?`, 'Delete the table')) return;
+    await dynamo('DeleteTable', { TableName: name });
+    go('/');
+  }, { class: 'danger' })) : button('Delete the table…', async () => {
     if (!await confirmed(`Delete the table ${plain(id)}?`, 'Delete the table')) return;
     await remove(at + query({ project }));
     go('/');
