@@ -213,6 +213,29 @@ func TestItem_Form(t *testing.T) {
 	}
 }
 
+// TestTable_DynamoDB: the page of a table with items leaves internal families alone, and deletes
+// the DynamoDB table in place of the rows below it.
+func TestTable_DynamoDB(t *testing.T) {
+	ctx := browser(t)
+	srv := startThings(t)
+	p := open(t, ctx, srv)
+	p.visit("/")
+	p.visit(ask[string](p, "document.querySelector(\"main a[href^='/t/tabletop/ddb.']\").getAttribute('href')"))
+	if wrong := ask[string](p, "[...document.querySelectorAll('tr:has(.badge) .acts button')].map((b) => b.ariaLabel).join()"); wrong != "" || !ask[bool](p, "!!document.querySelector('tr .badge')") {
+		t.Errorf("the internal families have the buttons %s", wrong)
+	}
+	if ask[bool](p, "[...document.querySelectorAll('button')].some((b) => b.textContent === 'Delete the table…')") {
+		t.Error("it offers to delete the rows of a DynamoDB table")
+	}
+	p.pushButton("Delete the DynamoDB table…")
+	p.pushButton("Delete the table")
+	p.ready("/")
+	p.sound("a DynamoDB table that is gone")
+	if got, err := srv.ddb.Call(t.Context(), "DescribeTable", []byte(`{"TableName":"things"}`)); err == nil {
+		t.Errorf("the server still has %s", got)
+	}
+}
+
 // TestLab: a fault armed on the page takes effect, its hits are counted, and a snapshot can be
 // restored.
 func TestLab(t *testing.T) {
@@ -237,7 +260,8 @@ func TestLab(t *testing.T) {
 	if err := set("b"); err != nil {
 		t.Fatal(err)
 	}
-	p.pushButton("Restore")
+	p.pushButton("Restore…")
+	p.pushButton("Replace all tables")
 	p.until("document.body.innerText.includes('Restored “')")
 	if dump, err := srv.lab.Dump(t.Context(), "rows"); err != nil || dump != "" {
 		t.Errorf("after restore there is %q, %v", dump, err)

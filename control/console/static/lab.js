@@ -72,8 +72,15 @@ export async function show(main, { info, again, signal }) {
     const from = side('From'), to = side('To', 'now');
     fill(sides, list.length > 0 && [h('label', {}, 'From', from), h('label', {}, 'To', to), guarded('Compare', () => compare(from.value, to.value))]);
     fill(kept, list.length ? h('table', {}, h('tbody', {}, list.map((s) => h('tr', {}, h('td', {}, shown(s.name, 128)), h('td', { class: 'soft' }, s.taken.slice(0, 19).replace('T', ' ')), h('td', { class: 'num' }, size(s.bytes)),
-      h('td', {}, guarded('Changes', () => compare(s.name, '')), ' ', guarded('Restore', async () => { await post(`snapshots/${part(s.name)}/restore`); done(`Restored “${plain(s.name)}”.`); }), ' ',
-        guarded('Delete', async () => { await remove('snapshots/' + part(s.name)); await snapshots(); }))))))
+      h('td', {}, guarded('Changes', () => compare(s.name, '')), ' ', guarded('Restore…', async () => {
+        if (!await confirmed(`Replace all tables with the snapshot “${plain(s.name)}”?`, 'Replace all tables')) return;
+        await post(`snapshots/${part(s.name)}/restore`);
+        done(`Restored “${plain(s.name)}”.`);
+      }), ' ', guarded('Delete…', async () => {
+        if (!await confirmed(`Delete the snapshot “${plain(s.name)}”?`, 'Delete the snapshot')) return;
+        await remove('snapshots/' + part(s.name));
+        await snapshots();
+      }, { class: 'danger' }))))))
       : h('p', { class: 'soft' }, 'No snapshots yet. Take one before an experiment: it keeps all tables, and restoring it takes milliseconds.'));
   }
   const snapshotCard = h('section', { class: 'card whole' }, titled('Snapshots', '/docs/control#snapshots'), kept, sides,
