@@ -165,7 +165,7 @@ export async function show(main, { info, params, signal, go }) {
   const side = (write) => fill(beside, h('h2', {}, h('span', {}, write ? timeOf(write.at) : 'Write')), h('div', { class: 'scroll' }, write
     ? [h('h2', {}, 'DynamoDB Streams'), recordShown(write.record, dynamo), h('h2', {}, 'Bigtable change stream'), changeShown(write.change, t, info)]
     : h('p', { class: 'soft' }, 'Select a write.')));
-  const beside = h('section', {});
+  const beside = h('section', { class: 'detail' });
   const list = virtual({
     label: 'Writes, the newest first', count: () => writes.length,
     line: (i) => {
