@@ -1,9 +1,10 @@
 // Items of a DynamoDB table: scan, query and get, and edits with their effects.
-import { h, fill, exact, jsonText, shown, marked, plain, errorBox, button, dialog, footer, confirmed, save, tabbed, notify, number, counted } from './dom.js';
+import { h, fill, exact, jsonText, shown, marked, plain, errorBox, button, dialog, footer, confirmed, lineShown, save, tabbed, notify, number, counted } from './dom.js';
 import { dynamo, get, part, post, query } from './api.js';
 import { escapes, unescapedText } from './bytes.js';
 import { cellsShown, keyShown } from './changes.js';
 import { importFile } from './create.js';
+import { awsLine, shellOf } from './code.js';
 import { codeField } from './field.js';
 import { itemForm } from './form.js';
 import { grid } from './grid.js';
@@ -113,11 +114,14 @@ export async function show(main, { args: [name], info, params, signal, go }) {
     } catch (err) { fill(results, errorBox(err)); } finally { nextPage.disabled = !next; }
   }
 
+  // putLine returns a line for a shell that puts an item. A binary value is base64.
+  const putLine = () => awsLine(info, `put-item --table-name ${name} --item ${shellOf(JSON.stringify(Object.fromEntries(t.KeySchema.map(({ AttributeName: a }) => [a, { [types[a]]: { S: 'a', N: '1', B: 'YQ==' }[types[a]] }]))))}`);
+
   function draw() {
     if (!items.length) {
       fill(acts);
       fill(results, h('div', { class: 'note' }, starts.length || hash.value || filtered().length ? 'No item matches on this page. Later pages of a filtered scan may have matches.' : ['The table has no items. Use “New item…”, or from a shell:',
-        h('pre', {}, `tabletop ctl put ${plain(name)} '${JSON.stringify(Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: types[k.AttributeName] === 'N' ? '1' : 'a' }])))}'`)]));
+        lineShown(plain(putLine()), putLine())]));
       return;
     }
     // The columns cover all items of the page: the key first.
