@@ -1,5 +1,5 @@
 // DynamoDB values in their JSON form.
-import { h, exact, exactShown, jsonText } from './dom.js';
+import { h, counted, exact, exactShown, jsonText } from './dom.js';
 
 /** typeOf returns the tag of a value: "S", "N", … */
 export const typeOf = (v) => Object.keys(v)[0];
@@ -18,7 +18,7 @@ export function valueShown(v, depth = 0) {
       const entries = type === 'L' ? x.map((e, i) => [i, e]) : Object.entries(x);
       if (!entries.length) return h('span', {}, tag, h('span', { class: 'soft' }, '(empty)'));
       if (depth > 6) return h('span', {}, tag, exactShown(jsonText(x)));
-      return h('details', { open: depth < 1 && entries.length < 6 }, h('summary', {}, tag, `${entries.length} entries`),
+      return h('details', { open: depth < 1 && entries.length < 6 }, h('summary', {}, tag, counted(entries.length, 'entry', 'entries')),
         h('table', {}, h('tbody', {}, entries.slice(0, 200).map(([name, e]) => h('tr', {}, h('th', { scope: 'row' }, exact(String(name))), h('td', {}, valueShown(e, depth + 1)))))));
     }
     default: return exactShown(jsonText(v));

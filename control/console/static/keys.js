@@ -175,7 +175,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     const total = ofKey.reduce((a, b) => a + b, 0);
     const busiest = ofKey.map((n, i) => [n, first + i]).filter(([n]) => n > 0).sort(([a], [b]) => b - a).slice(0, 12);
     const what = metric.value === 'bytes' ? 'bytes' : metric.value;
-    renew(sums, [total, what, height, map.keys.length, !!window_, busiest.map(([n, i]) => [n, map.keys[i].first.base64])], () => [h('h2', {}, `${metric.value === 'bytes' ? size(total) : `${number(total)} ${what}`} in ${counted(height, 'key range')}`), busiest.length > 0 && h('table', { class: 'sums' }, h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Busiest key ranges'),
+    renew(sums, [total, what, height, map.keys.length, !!window_, busiest.map(([n, i]) => [n, map.keys[i].first.base64])], () => [h('h2', {}, `${metric.value === 'bytes' ? size(total) : counted(total, what.slice(0, -1))} in ${counted(height, 'key range')}`), busiest.length > 0 && h('table', { class: 'sums' }, h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Busiest key ranges'),
       h('th', { scope: 'col', class: 'num' }, what[0].toUpperCase() + what.slice(1)), h('th', { scope: 'col', class: 'num' }, window_ ? 'Share of the selection' : `Share of ${what}`), h('td'))), h('tbody', {}, busiest.map(([n, i]) => h('tr', {},
       h('td', {}, map.keys[i].parts?.length ? partsShown(map.keys[i].parts) : bytesShown(map.keys[i].first, 80)), h('td', { class: 'num' }, shownValue(n)), h('td', { class: 'num soft' }, percent(n, total)), h('td', { class: 'acts' }, linksOf(i))))))]);
     mark();
@@ -222,9 +222,10 @@ export async function show(main, { args: [instance, id], info, params, signal })
     g.putImageData(image, 0, 0);
     // Few counts have fewer values than ticks, and long values need room: the last two share one step.
     const steps = [4, 3, 2].find((n) => 2 * n * (7 * shownValue(peak).length + 8) <= (legend.clientWidth || 190) && (metric.value === 'bytes' || peak % n === 0 || peak > 20)) ?? 1;
-    fill(values, Array.from({ length: steps + 1 }, (_, i) => at(h('span', { class: 'tick' }, shownValue(Math.round(peak * i / steps))), 'left', i / steps)));
-    caption.textContent = `${metric.value[0].toUpperCase() + metric.value.slice(1)} per key range and ${seconds === 1 ? 'second' : 'minute'}`;
-    legend.setAttribute('aria-label', `${caption.textContent}: colors from 0 to ${shownValue(peak)}`);
+    fill(values, peak > 0 && Array.from({ length: steps + 1 }, (_, i) => at(h('span', { class: 'tick' }, shownValue(Math.round(peak * i / steps))), 'left', i / steps)));
+    scale.hidden = !peak;
+    caption.textContent = !peak ? `No ${metric.value} in this time range.` : `${metric.value[0].toUpperCase() + metric.value.slice(1)} per key range and ${seconds === 1 ? 'second' : 'minute'}`;
+    legend.setAttribute('aria-label', !peak ? caption.textContent : `${caption.textContent}: colors from 0 to ${shownValue(peak)}`);
   }
 
   // bars draws sums as lines, in proportion to the greatest.

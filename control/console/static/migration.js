@@ -1,5 +1,5 @@
 // Migration: the live tables that are followed; the fixtures of --fixtures, and the results of plan, verify and lint for them.
-import { h, fill, plain, shown, button, errorBox, lineShown, number, save } from './dom.js';
+import { h, counted, fill, plain, shown, button, errorBox, lineShown, number, save } from './dom.js';
 import { get, live, post, part, query } from './api.js';
 import { show as followed } from './followed.js';
 import { ruleLink } from './paths.js';
@@ -27,13 +27,13 @@ function rowLink(f, info, tables) {
 function reportShown(r, laidOut, info, tables, link) {
   return [
     h('table', {}, h('tbody', {}, row('Items', number(r.items ?? 0)), laidOut && row('Rows', number(r.rows ?? 0)), laidOut && row('Differences', number(r.differences ?? 0), r.differences ? 'bad' : 'ok'),
-      r.lint && row('Lint', `${r.lint.errors ?? 0} errors, ${r.lint.warnings ?? 0} warnings`))),
+      r.lint && row('Lint', `${counted(r.lint.errors ?? 0, 'error')}, ${counted(r.lint.warnings ?? 0, 'warning')}`))),
     r.failures?.length > 0 && [h('h2', {}, 'Differences'), r.failures.map((f) => h('div', { class: 'note error' }, h('b', {}, plain([f.kind, f.check].filter(Boolean).join(', '))), ' ', rowLink(f, info, tables), ' ', f.itemKey && link(f),
       h('table', {}, h('tbody', {}, Object.entries(f).filter(([name, v]) => typeof v === 'string' && name !== 'kind' && name !== 'check').map(([name, v]) => row(name, shown(v, 2000)))))))],
-    r.tables?.length > 0 && [h('h2', {}, 'Tables'), r.tables.map((t) => h('section', { class: 'card' }, h('h2', {}, plain(`${t.name} → ${t.target}`)), h('p', {}, `${number(t.items)} items`, laidOut && ` in ${number(t.rows)} rows, ${number(t.cells)} cells`),
+    r.tables?.length > 0 && [h('h2', {}, 'Tables'), r.tables.map((t) => h('section', { class: 'card' }, h('h2', {}, plain(`${t.name} → ${t.target}`)), h('p', {}, counted(t.items, 'item'), laidOut && ` in ${counted(t.rows, 'row')}, ${counted(t.cells, 'cell')}`),
       t.fidelity?.length > 0 && h('details', {}, h('summary', {}, 'Fidelity of attributes'), h('table', {}, h('tbody', {}, t.fidelity.map((f) => h('tr', {}, h('td', {}, plain(f.rule)), h('td', {}, plain(f.attribute)), h('td', { class: f.class === 'lossy' ? 'bad' : '' }, plain(f.class)), h('td', { class: 'soft' }, plain(f.why ?? ''))))))),
       t.samples?.length > 0 && h('details', {}, h('summary', {}, 'Sample items and their rows'), t.samples.map((s) => h('div', { class: 'split' }, h('pre', {}, shown(s.item, 4000)), h('pre', {}, shown(s.row, 4000)))))))],
-    r.patterns?.length > 0 && [h('h2', {}, 'Access patterns'), h('table', {}, h('tbody', {}, r.patterns.map((p) => h('tr', {}, h('td', { class: 'mono' }, plain(p.id)), h('td', {}, plain(p.title ?? '')), h('td', { class: p.differences ? 'bad' : 'ok' }, p.differences ? `${p.differences} differences` : 'equal'), h('td', { class: 'soft' }, plain((p.endpoints ?? []).join(' and ')))))))],
+    r.patterns?.length > 0 && [h('h2', {}, 'Access patterns'), h('table', {}, h('tbody', {}, r.patterns.map((p) => h('tr', {}, h('td', { class: 'mono' }, plain(p.id)), h('td', {}, plain(p.title ?? '')), h('td', { class: p.differences ? 'bad' : 'ok' }, p.differences ? `${counted(p.differences, 'difference')}` : 'equal'), h('td', { class: 'soft' }, plain((p.endpoints ?? []).join(' and ')))))))],
     r.lint?.findings?.length > 0 && [h('h2', {}, 'Lint'), r.lint.findings.map(findingShown)],
   ];
 }
