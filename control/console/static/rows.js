@@ -1,5 +1,5 @@
 // Rows: keys, the cells of one row with all versions, and the DynamoDB items in it.
-import { h, exact, fill, jsonText, shown, plain, errorBox, virtual, button, codeDialog, dialog, size, number, counted, confirmed, notify } from './dom.js';
+import { h, exact, fill, jsonText, shown, plain, errorBox, virtual, button, codeDialog, dialog, lineShown, size, number, counted, confirmed, notify } from './dom.js';
 import { bytesOf, bytesShown, escapes, int64Of, textOf, meanings, timeOf, lengthOf, unescaped, base64Of } from './bytes.js';
 import { dynamo, get, post, part, query } from './api.js';
 import { rowCode } from './code.js';
@@ -71,7 +71,7 @@ export async function show(main, { args: [instance, id], info, params, signal, g
     fill(cells.lastChild, h('div', { class: 'note' }, bounded ? 'No row matches. Keys are compared as bytes; write bytes that are not text as \\x00.' : names.length ? [
       h('p', {}, 'The table has no items yet.'), h('div', { class: 'bar' }, names.map((name) => button(names.length > 1 ? `New item of ${plain(name)}…` : 'New item…', () => go(`/d/${part(name)}?new=true`))))] : [
       'The table has no rows. A row exists once it has a cell:',
-      h('pre', {}, `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${plain(instance)} set ${plain(id)} row1 ${plain(family)}:column=value`)]));
+      lineShown(`BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${plain(instance)} set ${plain(id)} row1 ${plain(family)}:column=value`)]));
     fill(items.lastChild);
   }
   async function again() {
@@ -126,8 +126,9 @@ export async function show(main, { args: [instance, id], info, params, signal, g
       return sums.has(c.family) || numbers.get(c.at)?.has(n) ? n : undefined;
     };
     for (const c of all) c.counter = counterOf(c);
-    // Times with microseconds are longer.
-    const time = 'soft mono whole ' + (seen.some((c) => timeOf(c.timestamp).length > 24) ? 'micros' : 'millis');
+    // Times with microseconds are longer, and those of full seconds shorter.
+    const times = seen.map((c) => timeOf(c.timestamp)), full = times.every((at) => at.endsWith('.000Z'));
+    const time = 'soft mono whole ' + (full ? 'seconds' : times.some((at) => at.length > 24) ? 'micros' : 'millis');
     const lines = virtual({
       label: 'Cells', height: 28, count: () => seen.length, key: (i) => seen[i],
       update: (line, i) => { line.classList.toggle('lit', lit.has(seen[i].at)); line.classList.toggle('mine', mine.has(seen[i].at)); },
@@ -137,8 +138,8 @@ export async function show(main, { args: [instance, id], info, params, signal, g
           class: c.version ? 'old' : '', 'data-cell': c.at,
           title: [c.gone && 'Garbage collection would delete it: ' + c.gone, carries.has(c.at) && 'Attributes: ' + carries.get(c.at).slice(0, 20).join(', ')].filter(Boolean).join('. '),
           onmouseenter: () => lightAttributes(c.at, true), onmouseleave: () => lightAttributes(c.at, false),
-        }, h('span', { class: 'w240 mono' }, c.version ? h('span', { class: 'soft' }, `  version ${c.version + 1}`) : [plain(c.family) + ':', bytesShown(c.qualifier, 80)]),
-        h('span', { class: time, title: String(c.timestamp) }, timeOf(c.timestamp)),
+        }, h('span', { class: 'name-of-cell mono' }, c.version ? h('span', { class: 'soft' }, `  version ${c.version + 1}`) : [plain(c.family) + ':', bytesShown(c.qualifier, 80)]),
+        h('span', { class: time, title: String(c.timestamp) }, full ? times[i].replace('.000', '') : times[i]),
         h('span', { class: 'grow' + (c.gone ? ' gone' : ''), 'data-counter': c.counter, title: c.counter && textOf(c.value) }, c.counter ? [h('span', { class: 'mono' }, c.counter), h('span', { class: 'type' }, ' int64')] : bytesShown(c.value, 160)), h('span', { class: 'soft' }, size(lengthOf(c.value))));
       },
       look: (i) => lightAttributes(seen[i].at, true), pick: (i) => cellDialog(seen[i], key),
@@ -217,6 +218,6 @@ export async function show(main, { args: [instance, id], info, params, signal, g
       history.replaceState(null, '', location.pathname + query({ project, prefix: prefix.value, start: start.value, end: end.value, match: match.value, reverse: reverse.checked ? 'true' : '' }));
       again();
     } }, prefix, start, end, match, h('label', {}, reverse, 'Reverse'), h('button', {}, 'Read'), count),
-    h('div', { class: 'split' }, h('section', {}, h('h2', {}, 'Keys'), list.el), cells, items));
+    h('div', { class: 'split' }, h('section', { class: 'keys' }, h('h2', {}, 'Keys'), list.el), cells, items));
   await again();
 }
