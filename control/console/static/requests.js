@@ -90,7 +90,7 @@ function touchedShown(whole, info) {
 export function requestShown(whole, info, narrow) {
   const fact = (what, text, long) => text && h('div', { class: long ? 'long' : '' }, h('dt', {}, what), h('dd', {}, text instanceof Node ? text : shown(String(text))));
   // A word of a filter has no spaces.
-  const word = (what, name, text, value = text) => fact(what, narrow && text && !/\s/.test(value) ? h('button', { type: 'button', class: 'word', title: `Filter by ${name}:${plain(value)}`, onclick: () => narrow(`${name}:${value}`) }, shown(text)) : text);
+  const word = (what, name, text, value = text, long = false) => fact(what, narrow && text && !/\s/.test(value) ? h('button', { type: 'button', class: 'word', title: `Filter by ${name}:${plain(value)}`, onclick: () => narrow(`${name}:${value}`) }, shown(text)) : text, long);
   const key = keyText(whole);
   return [
     actions(whole, info),
@@ -98,7 +98,7 @@ export function requestShown(whole, info, narrow) {
     h('dl', { class: 'facts' }, narrow && [word('Operation', 'op', whole.operation), word('Status', 'status', whole.status)], word('Table', 'table', whole.table, tableOf(whole)),
       whole.key && word('Key', 'key', key), whole.item && fact('Item', h('span', {}, narrow && !/\s/.test(key) ? h('button', { type: 'button', class: 'word', title: `Filter by key:${plain(key)}`, onclick: () => narrow(`key:${key}`) }, shown(key)) : shown(key), ' ', h('a', { href: itemHistoryPath(whole.table, whole.item) }, 'History')), true),
       fact('Condition', whole.condition, true), fact('Statement', whole.statement, true), fact('Started', h('time', { class: 'mono', datetime: whole.start, title: whole.start }, whole.start.slice(11, 23))), fact('Duration', millis(whole.millis)), fact('Attempt', attemptText(whole)), fact('Size', whole.bytes && size(whole.bytes)), fact('Rows', whole.rows && number(whole.rows)),
-      fact('Rows read', whole.rowsRead && number(whole.rowsRead)), fact('Capacity', capacityOf(whole.operation, whole.response)), fact('Endpoint', whole.endpoint === 'dynamodb' ? 'DynamoDB' : 'Bigtable'), word('Test', 'test', whole.test), fact('Request ID', whole.requestID, whole.requestID?.length > 16), fact('Sent by', whole.own && 'the console, not counted')),
+      fact('Rows read', whole.rowsRead && number(whole.rowsRead)), fact('Capacity', capacityOf(whole.operation, whole.response)), fact('Endpoint', whole.endpoint === 'dynamodb' ? 'DynamoDB' : 'Bigtable'), word('Test', 'test', whole.test, whole.test, true), fact('Request ID', whole.requestID, whole.requestID?.length > 16), fact('Sent by', whole.own && 'the console, not counted')),
     whole.stopped && h('p', { class: 'soft' }, 'The caller stopped reading: it had enough rows.'),
     whole.cut && h('p', { class: 'soft' }, 'The bodies are longer than 64 KiB and are not kept in full.'),
     whole.calls?.length > 0 && [h('h2', {}, whole.endpoint === 'dynamodb' ? `As Bigtable: ${counted(whole.calls.length, 'call')}` : 'Prepared by'), callsShown(whole.calls, whole.endpoint === 'dynamodb' && whole)],
@@ -121,7 +121,7 @@ export async function show(main, { info, params, signal }) {
   let paused = false, waiting = [], missed = 0; // requests during a pause
   let shownID = 0;
 
-  const columns = [['w64', 'Time'], ['w36', ''], ['w120', 'Operation'], ['half', 'Table'], ['twice', 'Key'], ['w80', 'Status'], ['w80 right spare', 'Duration'], ['w64 right spare of-size', 'Size'], ['w48 right spare of-rows', 'Rows'], ['w64 spare of-test', 'Test']];
+  const columns = [['w64', 'Time'], ['w36', ''], ['w150', 'Operation'], ['half', 'Table'], ['twice', 'Key'], ['w80', 'Status'], ['w80 right spare', 'Duration'], ['w64 right spare of-size', 'Size'], ['w48 right spare of-rows', 'Rows'], ['w64 spare of-test', 'Test']];
   let parents = new Set(); // requestIDs
   // A query that was prepared, and not executed, has no parent.
   const isCall = (r) => r.cause && !inner.checked && (r.operation !== 'PrepareQuery' || parents.has(r.cause));
