@@ -101,9 +101,13 @@ export function button(label, act, props = {}) {
   return b;
 }
 
+/** sentence returns a text with a capital and a full stop. */
+const sentence = (text) => text && text[0].toUpperCase() + text.slice(1) + (/[.?!:]$/.test(text) ? '' : '.');
+
 /** errorBox shows an error, and its remedy. */
 export function errorBox(err) {
-  return h('div', { class: 'note error', role: 'alert' }, h('b', {}, err.code ? plain(err.code) + ': ' : ''), shown(err.message ?? String(err), 2000), err.remedy && h('p', { class: 'soft' }, remedyShown(err.remedy)));
+  const own = /^[a-z_]*$/.test(err.code ?? ''), text = err.message ?? String(err); // a service's code and text stay unchanged
+  return h('div', { class: 'note error', role: 'alert' }, !own && h('b', {}, plain(err.code) + ': '), shown(own ? sentence(text) : text, 2000), err.remedy && h('p', { class: 'soft' }, remedyShown(sentence(err.remedy))));
 }
 
 // Pages for the requests that remedies name.
@@ -128,13 +132,14 @@ function remedyShown(text) {
 
 let toast;
 
-/** notify shows a text, or an error, for a while. */
+/** notify shows a text for a while, or an error until it is closed. */
 export function notify(what) {
   toast?.remove();
-  const text = what instanceof Error ? what.message + (what.remedy ? ': ' + what.remedy : '') : what;
-  const mine = toast = h('div', { class: 'toast', role: 'status' }, plain(text.slice(0, 600)));
-  document.body.append(mine);
-  setTimeout(() => mine.remove(), 6000);
+  const bad = what instanceof Error, text = bad ? what.message + (what.remedy ? ': ' + what.remedy : '') : what;
+  const mine = toast = h('div', { class: bad ? 'toast error' : 'toast', role: bad ? 'alert' : 'status' }, plain(text.slice(0, 600)), bad && h('button', { type: 'button', class: 'close', 'aria-label': 'Close the message', onclick: () => mine.remove() }));
+  // What is outside of a modal dialog cannot be clicked.
+  (bad && [...document.querySelectorAll('dialog[open]')].at(-1) || document.body).append(mine);
+  if (!bad) setTimeout(() => mine.remove(), 6000);
 }
 
 /** copier returns a button that copies a text; name describes it for screen readers. */
