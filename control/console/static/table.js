@@ -72,14 +72,14 @@ export async function show(main, { args: [instance, id], info, params, again }) 
     again();
   };
   const [t, tables, { views, lag }] = await Promise.all([get(at + query({ project })), get('tables'), get('views')]);
-  const names = tables.bigtable.find((b) => b.name === t.name)?.dynamodb ?? [];
+  const { dynamodb: names = [], own: ofEndpoint } = tables.bigtable.find((b) => b.name === t.name) ?? {};
   const own = (family) => names.length > 0 && internal(family);
   main.append(...headOf('Table', { name: id, about: `Bigtable table in ${plain(instance)}`, t, dynamodb: names, tables, info }),
     h('p', { class: 'soft' }, h('span', { class: 'mono data' }, plain(t.name)), `, about ${size(t.bytes)}`));
   main.append(h('h2', {}, 'Families'));
   if (!t.families.length) main.append(h('div', { class: 'note' }, 'The table has no families, and accepts no cells without one. Add a family here, or from a shell: ', h('code', {}, `cbt createfamily ${plain(id)} f`)));
   else main.append(h('table', {}, h('thead', {}, h('tr', {}, ['Family', 'Garbage collection', 'Meaning'].map((x) => h('th', { scope: 'col' }, x)), h('td'))), h('tbody', {}, t.families.map((f) =>
-    h('tr', {}, h('td', { class: 'mono' }, plain(f.name), own(f.name) && h('span', { class: 'badge soft', title: internal(f.name) }, 'internal')), h('td', { class: 'mono' }, plain(f.gc)), h('td', {}, f.aggregate && `Aggregate: ${plain(f.aggregate)}. `, plain(inWords(f.gc))), h('td', { class: 'acts' }, !own(f.name) && [
+    h('tr', {}, h('td', { class: 'mono' }, plain(f.name), own(f.name) && h('span', { class: 'badge soft', title: internal(f.name) }, 'internal')), h('td', { class: 'mono' }, plain(f.gc)), h('td', {}, f.aggregate && `Aggregate: ${plain(f.aggregate)}. `, plain(inWords(f.gc))), h('td', { class: 'acts' }, !own(f.name) && !ofEndpoint && [
       button('Rule…', () => familyForm(f.name, modify), { 'aria-label': `Rule of ${plain(f.name)}` }), ' ',
       button('Drop…', async () => {
         const also = names.length ? ` The items of ${plain(names.join(', '))} lose the attributes in it.` : '';
@@ -96,6 +96,10 @@ export async function show(main, { args: [instance, id], info, params, again }) 
   main.append(h('h2', {}, 'DynamoDB tables in these rows'));
   if (!names.length) main.append(h('p', { class: 'soft' }, 'None. Only Bigtable clients use these rows.'));
   for (const name of names) main.append(await dynamoTable(name).catch(errorBox));
+  if (ofEndpoint) {
+    main.append(h('p', { class: 'soft' }, 'The DynamoDB endpoint keeps its own data in this table: only the endpoint changes it.'));
+    return;
+  }
   main.append(h('h2', {}, 'Danger zone'), h('div', { class: 'bar' }, prefix, button('Drop rows…', async () => {
     const all = !prefix.value;
     if (!await confirmed(all ? 'Delete all rows of the table?' : `Delete the rows that begin with “${plain(prefix.value)}”?`, 'Delete the rows')) return;
