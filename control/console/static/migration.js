@@ -33,7 +33,7 @@ function reportShown(r, laidOut, info, tables, link) {
     r.tables?.length > 0 && [h('h2', {}, 'Tables'), r.tables.map((t) => h('section', { class: 'card' }, h('h2', {}, plain(`${t.name} → ${t.target}`)), h('p', {}, counted(t.items, 'item'), laidOut && ` in ${counted(t.rows, 'row')}, ${counted(t.cells, 'cell')}`),
       t.fidelity?.length > 0 && h('details', {}, h('summary', {}, 'Fidelity of attributes'), h('table', {}, h('tbody', {}, t.fidelity.map((f) => h('tr', {}, h('td', {}, plain(f.rule)), h('td', {}, plain(f.attribute)), h('td', { class: f.class === 'lossy' ? 'bad' : '' }, plain(f.class)), h('td', { class: 'soft' }, plain(f.why ?? ''))))))),
       t.samples?.length > 0 && h('details', {}, h('summary', {}, 'Sample items and their rows'), t.samples.map((s) => h('div', { class: 'split' }, h('pre', {}, shown(s.item, 4000)), h('pre', {}, shown(s.row, 4000)))))))],
-    r.patterns?.length > 0 && [h('h2', {}, 'Access patterns'), h('table', {}, h('tbody', {}, r.patterns.map((p) => h('tr', {}, h('td', { class: 'mono' }, plain(p.id)), h('td', {}, plain(p.title ?? '')), h('td', { class: p.differences ? 'bad' : 'ok' }, p.differences ? `${counted(p.differences, 'difference')}` : 'equal'), h('td', { class: 'soft' }, plain((p.endpoints ?? []).join(' and ')))))))],
+    r.patterns?.length > 0 && [h('h2', {}, 'Access patterns'), h('table', {}, h('tbody', {}, r.patterns.map((p) => h('tr', {}, h('td', { class: 'mono' }, plain(p.id)), h('td', {}, plain(p.title ?? '')), h('td', { class: p.differences ? 'bad' : 'ok' }, p.differences ? counted(p.differences, 'difference') : 'equal'), h('td', { class: 'soft' }, plain((p.endpoints ?? []).join(' and ')))))))],
     r.lint?.findings?.length > 0 && [h('h2', {}, 'Lint'), r.lint.findings.map(findingShown)],
   ];
 }
