@@ -218,6 +218,6 @@ export async function show(main, { args: [instance, id], info, params, signal, g
       history.replaceState(null, '', location.pathname + query({ project, prefix: prefix.value, start: start.value, end: end.value, match: match.value, reverse: reverse.checked ? 'true' : '' }));
       again();
     } }, prefix, start, end, match, h('label', {}, reverse, 'Reverse'), h('button', {}, 'Read'), count),
-    h('div', { class: 'split' }, h('section', { class: 'keys' }, h('h2', {}, 'Keys'), list.el), cells, items));
+    h('div', { class: 'split' }, h('section', {}, h('h2', {}, 'Keys'), list.el), cells, items));
   await again();
 }
