@@ -65,10 +65,11 @@ func (c *call) readRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRows
 	}
 	r := c.newReader()
 	r.program, r.limit, r.out.RowLimitBytes = program, req.GetRowsLimit(), c.rowLimitBytes()
+	r.out.Send = stream.Send
 	if c.sink != nil {
 		r.out.Rows, r.out.SendRows = c.sink, c.sendsRows
 	} else {
-		r.out.Send, r.out.SendCopies = stream.Send, c.method.described && c.wireCopies
+		r.out.SendCopies = c.method.described && c.wireCopies
 		r.out.WholeRows = func() bool { return wantsWholeRows(ctx) }
 	}
 	var some bool

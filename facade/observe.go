@@ -46,12 +46,19 @@ func (s *Server) observing(ctx context.Context, r *exchange.Request, id string) 
 	return ctx, call
 }
 
-// done reports a call with its response. It does nothing if c is nil.
-func (c *Call) done(response *wire.Response, observe func(*Call)) {
-	if c != nil {
-		c.Duration, c.Status, c.Response = stopwatch().Sub(c.began), response.Status, response.Body
-		observe(c)
+// done reports a call with its response. It does nothing if c is nil. A panic of the observer is
+// logged: the operation has taken effect, so its client must get the response.
+func (c *Call) done(s *Server, response *wire.Response) {
+	if c == nil {
+		return
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			s.logPanic(c.HTTP.Context(), "Options.Observe after "+c.Operation, p)
+		}
+	}()
+	c.Duration, c.Status, c.Response = stopwatch().Sub(c.began), response.Status, response.Body
+	s.opts.Observe(c)
 }
 
 // conn returns the connection to the Bigtable. If Options.Observe is set, calls on it carry

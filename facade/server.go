@@ -90,7 +90,7 @@ func (h *served) Serve(ctx context.Context, r *exchange.Request, a *exchange.Ans
 	defer s.answerCrash(ctx, r, id, a)
 	response := s.respond(ctx, r, id, call)
 	packed := response.Fill(a, r)
-	call.done(&response, s.opts.Observe)
+	call.done(s, &response)
 	if packed {
 		s.pages.GiveBack(response.Body)
 	} else {

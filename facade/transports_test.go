@@ -76,7 +76,7 @@ func dialed(tb testing.TB, addr string) net.Conn {
 }
 
 // postOver acts like post over a connection to addr.
-func postOver(tb testing.TB, addr, operation, body string, change ...func(*http.Request)) *http.Response {
+func postOver(tb testing.TB, addr, operation, body string, change ...func(*http.Request)) (status int, header http.Header, answer []byte) {
 	tb.Helper()
 	conn, r := dialed(tb, addr), posted(operation, body, change)
 	if err := r.Write(conn); err != nil {
@@ -86,8 +86,11 @@ func postOver(tb testing.TB, addr, operation, body string, change ...func(*http.
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = resp.Body.Close() })
-	return resp
+	defer func() { _ = resp.Body.Close() }()
+	if answer, err = io.ReadAll(resp.Body); err != nil {
+		tb.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header, answer
 }
 
 // TestTransports_Corpus runs testdata/http/*: the input of send is a request as a client writes it,
@@ -114,6 +117,7 @@ func TestTransports_Corpus(t *testing.T) {
 	}
 	for _, file := range files {
 		datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
+			t.Helper()
 			if d.Cmd != "send" {
 				d.Fatalf(t, "unknown directive")
 			}
@@ -221,7 +225,7 @@ func TestTransports_AnnouncedBodies(t *testing.T) { //nolint:paralleltest // Alo
 	})
 }
 
-// A panic outside an operation is an internal error, and other requests go on.
+// A panic of the observer changes no response, and other requests go on.
 func TestTransports_Panic(t *testing.T) {
 	t.Parallel()
 	for _, transport := range transports {
@@ -236,7 +240,7 @@ func TestTransports_Panic(t *testing.T) {
 			})
 			addr := listening(t, transport, s.Handler())
 			for target, want := range map[string]string{
-				"DynamoDB_20120810.Broken":     "HTTP/1.1 500 Internal Server Error\nContent-Type: application/x-amz-json-1.0\nConnection: close\n" + string(ErrorBody(awserr.InternalServerError())) + "\n",
+				"DynamoDB_20120810.Broken":     "HTTP/1.1 400 Bad Request\nContent-Type: application/x-amz-json-1.0\n" + `{"__type":"com.amazon.coral.service#UnknownOperationException","message":"no operation has the target \"DynamoDB_20120810.Broken\""}` + "\n",
 				"DynamoDB_20120810.ListTables": "HTTP/1.1 200 OK\nContent-Type: application/x-amz-json-1.0\n" + `{"TableNames":[]}` + "\n",
 			} {
 				conn := dialed(t, addr)
@@ -249,6 +253,21 @@ func TestTransports_Panic(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// broken is a body that panics.
+type broken struct{}
+
+// Read implements io.Reader.
+func (broken) Read([]byte) (int, error) { panic("broken") }
+
+// A panic outside an operation is an internal error that ends the connection.
+func TestServer_Panic(t *testing.T) {
+	t.Parallel()
+	w := post(newTestServer(t), "ListTables", "", func(r *http.Request) { r.Body = io.NopCloser(broken{}) })
+	if want := string(ErrorBody(awserr.InternalServerError())); w.Code != http.StatusInternalServerError || w.Body.String() != want || w.Header().Get("Connection") != "close" {
+		t.Errorf("%d %v %s, want %s", w.Code, w.Header(), w.Body, want)
 	}
 }
 

@@ -75,10 +75,13 @@ expect: {count: 3}`, "want 3 items, got 2 items: native read: another number of 
 		{"nothing, listed", "id: p\n" + queryA + "expect: {items: []}", "DynamoDB endpoint: 2 items, want 0"},
 		{"SQL", "id: p\n" + queryA + `bigtable: {sql: {query: "SELECT * FROM letters WHERE STARTS_WITH(_key, @p)", parameters: {p: "hex:6123"}}}`, ""},
 		{"SQL with a history", `{id: p, bigtable: {sql: {query: "SELECT * FROM letters(with_history => TRUE) WHERE _key IN UNNEST(@k)", parameters: {k: ["a#2", "b#1"]}}}, expect: {keys: [[a, "2"], [b, "1"]]}}`, ""},
-		{"SQL that omits an item", "id: p\n" + queryA + `bigtable: {read: {prefix: "a#"}, sql: {query: "SELECT * FROM letters WHERE a['n'] = @n", parameters: {n: "1"}}}`,
-			`item {"pk":{"S":"a"},"sk":{"S":"2"}} row "a#2" hex 612332: want {"n":{"N":"2"},"pk":{"S":"a"},"sk":{"S":"2"}}, got nothing: SQL: 1 item, want 2; item 2 is missing (access/1.yaml, mapping.yaml:5)`},
+		{
+			"SQL that omits an item", "id: p\n" + queryA + `bigtable: {read: {prefix: "a#"}, sql: {query: "SELECT * FROM letters WHERE a['n'] = @n", parameters: {n: "1"}}}`,
+			`item {"pk":{"S":"a"},"sk":{"S":"2"}} row "a#2" hex 612332: want {"n":{"N":"2"},"pk":{"S":"a"},"sk":{"S":"2"}}, got nothing: SQL: 1 item, want 2; item 2 is missing (access/1.yaml, mapping.yaml:5)`,
+		},
 		{"SQL without the row key", "id: p\n" + queryA + `bigtable: {sql: {query: "SELECT a, _t FROM letters"}}`, "got the result has no column _key with the row key of table letters: SQL: the request was refused"},
 		{"SQL with another column", "id: p\n" + queryA + `bigtable: {sql: {query: "SELECT _key, 1 AS one FROM letters"}}`, "got column one of the result is neither a family nor of type BYTES, so it is not a column of letters: SQL"},
+		{"SQL with a map that is no family", "id: p\n" + queryA + `bigtable: {sql: {query: "SELECT _key, MAP_FROM_ARRAY([STRUCT(b'q' AS key, [1] AS value)]) AS f FROM letters"}}`, "got column f of the result is neither a family nor of type BYTES, so it is not a column of letters: SQL"},
 		{"SQL that Bigtable refuses", "id: p\n" + queryA + `bigtable: {sql: {query: "SELECT * FROM letters WHERE _key = @x"}}`, "want 2 items, got Query parameter 'x' not found"},
 		{"eventual", "id: p\n" + queryA + `expect: {count: 2, keys: [[a, "1"], [a, "2"]]}
 consistency: eventual(500ms)`, ""},

@@ -73,6 +73,14 @@ type trackedConn struct {
 	asked    atomic.Bool // it may have a complete request
 }
 
+// CloseWrite ends the output of a TCP connection, so that its client reads all of it.
+func (c *trackedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
 // Read implements net.Conn.
 func (c *trackedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)

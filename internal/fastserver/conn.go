@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -32,6 +31,8 @@ const (
 	// lingerTime is the time in which a client can read an answer before its connection closes,
 	// although it still sends.
 	lingerTime = 500 * time.Millisecond
+	// withoutLength is fasthttp's length of a body that neither a length nor chunks announce.
+	withoutLength = -2
 )
 
 // conn is a connection of a client. Only its goroutine uses it, except for the fields of watch.go.
@@ -62,7 +63,7 @@ func newConn(s *Server, accepted net.Conn) *conn {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.in = bufio.NewReaderSize(c, bufferBytes)
 	c.request.Local = accepted.LocalAddr()
-	c.watcher.ended = make(chan struct{}, 1)
+	c.ended = make(chan struct{}, 1)
 	return c
 }
 
@@ -71,7 +72,7 @@ func now() time.Time { return time.Now() } //nolint:forbidigo // see above
 
 // Read implements net.Conn, for c.in. A head that does not arrive at once has a deadline.
 func (c *conn) Read(p []byte) (int, error) {
-	if n, err := c.watcher.take(p); n > 0 || err != nil {
+	if n, err := c.take(p); n > 0 || err != nil {
 		return n, err
 	}
 	if c.inHead && !c.timed {
@@ -96,7 +97,7 @@ func (c *conn) serve() {
 			idle(c.Conn)
 		}
 	}
-	if c.body.open || c.in.Buffered() > 0 {
+	if c.body.open || c.unread || c.in.Buffered() > 0 {
 		c.linger()
 	}
 }
@@ -195,6 +196,9 @@ func (c *conn) receive() (status int) {
 	if !strings.HasPrefix(r.Proto, "HTTP/1.") {
 		return http.StatusHTTPVersionNotSupported
 	}
+	if h.ContentLength() == withoutLength && hasTransferEncoding(h.RawHeaders()) {
+		return http.StatusBadRequest
+	}
 	r.Path, r.Query = r.Target, ""
 	if r.Target != "/" {
 		u, err := url.ParseRequestURI(r.Target)
@@ -261,6 +265,17 @@ func (c *conn) readFields() (valid bool) {
 	return true
 }
 
+// hasTransferEncoding reports whether header lines have a Transfer-Encoding. fasthttp drops one that is
+// not chunked, such as identity, and with it the knowledge that a body may follow.
+func hasTransferEncoding(lines []byte) bool {
+	for line := range bytes.Lines(lines) {
+		if name, _, ok := bytes.Cut(line, []byte(":")); ok && strings.EqualFold(string(name), fasthttp.HeaderTransferEncoding) {
+			return true
+		}
+	}
+	return false
+}
+
 // respond calls the handler and writes its answer.
 func (c *conn) respond() error {
 	if !c.body.open {
@@ -276,7 +291,7 @@ func (c *conn) respond() error {
 	}
 	err := c.write(c.request.Method == http.MethodHead)
 	c.answer.Written()
-	c.watcher.leave(c) // only now: a stop ends connections without an operation
+	c.leave(c) // only now: a stop ends connections without an operation
 	return err
 }
 
@@ -297,7 +312,7 @@ func (c *conn) arrived() {
 	if arrived := c.server.opts.Arrived; arrived != nil {
 		arrived(c.Conn)
 	}
-	c.watcher.enter(c.server)
+	c.enter(c.server)
 }
 
 // outputs are buffers for answers.
@@ -333,9 +348,9 @@ func (c *conn) write(withoutBody bool) error {
 		out, body = append(out, body...), nil
 	}
 	*memory = out
-	_, err := c.Conn.Write(out)
+	_, err := c.Write(out)
 	if err == nil && body != nil {
-		_, err = c.Conn.Write(body)
+		_, err = c.Write(body)
 	}
 	return err
 }

@@ -120,7 +120,7 @@ func (s *Server) end(c *conn) {
 		s.logPanic(p)
 	}
 	c.cancel()
-	_ = c.Conn.Close()
+	_ = c.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
@@ -183,7 +183,7 @@ func (s *Server) stop(ends func(*conn) bool) (err error) {
 	for c := range s.conns {
 		if ends(c) {
 			c.cancel()
-			_ = c.Conn.Close() // its goroutine closes it again
+			_ = c.Close() // its goroutine closes it again
 		}
 	}
 	return err

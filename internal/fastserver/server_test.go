@@ -92,7 +92,7 @@ func (r *atWork) stop(t *testing.T) {
 func (c *client) say(t *testing.T, text string) {
 	t.Helper()
 	if _, err := io.WriteString(c, strings.ReplaceAll(text, "\n", "\r\n")); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestServer_Times(t *testing.T) {
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("refused after another %v", took)
 		}
-		patient.Conn.Close()
+		patient.Close()
 
 		patient = s.client()
 		for range 2 {
@@ -190,7 +190,7 @@ func TestServer_ClientLeaves(t *testing.T) {
 			leaves := s.client()
 			leaves.say(t, post+"abcd")
 			time.Sleep(time.Second)
-			leaves.Conn.Close()
+			leaves.Close()
 			if after := <-left; after != time.Second {
 				t.Errorf("the operation ends after %v", after)
 			}
@@ -208,7 +208,7 @@ func TestServer_ClientLeaves(t *testing.T) {
 				stays.say(t, get)
 			}
 			stays.hears(t, http.StatusOK, "late", false)
-			stays.Conn.Close()
+			stays.Close()
 		}
 	})
 }
@@ -365,14 +365,14 @@ func TestServer_TLS(t *testing.T) {
 		stays.say(t, get)
 		leaves.say(t, get)
 		time.Sleep(time.Minute)
-		go func() { _ = leaves.Conn.Close() }()
+		go func() { _ = leaves.Close() }()
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("the operation ends with %v", err)
 		}
 		stays.hears(t, http.StatusOK, "late", false)
 		stays.say(t, get)
 		stays.hears(t, http.StatusOK, "late", false)
-		_ = stays.Conn.Close()
+		_ = stays.Close()
 
 		ours, theirs := net.Pipe()
 		s.pipes.conns <- tls.Server(theirs, &tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12})

@@ -25,7 +25,11 @@ func (c *Channel) ReadRows(ctx context.Context, req *btpb.ReadRowsRequest, rows 
 	if !c.opts.Clone {
 		s.rows = rows
 	}
-	return rowStream{s}, rowStream{s}, s.SendMsg(req)
+	if err := s.SendMsg(req); err != nil {
+		_ = rowStream{s}.Close()
+		return nil, nil, err
+	}
+	return rowStream{s}, rowStream{s}, nil
 }
 
 // SinkOf returns the sink for the rows of a handler's stream, or nil if the client takes messages.

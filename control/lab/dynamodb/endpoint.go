@@ -302,6 +302,7 @@ func (h *served) Serve(ctx context.Context, r *exchange.Request, a *exchange.Ans
 			return
 		case resp != nil:
 			copyAnswer(a, resp)
+			_ = resp.Body.Close() // it has been read
 			return
 		}
 		ctx, r = next.Context(), exchange.FromHTTP(next)
@@ -317,7 +318,6 @@ func fail(a *exchange.Answer, status int, text string) {
 
 // copyAnswer fills a with the answer of a fault.
 func copyAnswer(a *exchange.Answer, resp *http.Response) {
-	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		fail(a, http.StatusInternalServerError, err.Error())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -115,13 +116,34 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// later does work that no request waits for, in the background if calls run concurrently.
-func (in *instance) later(work func()) {
-	if in.lanes.Wide() {
-		in.background.Go(work)
+// closeTime is the time that Close gives to work of later.
+const closeTime = 2 * time.Second
+
+// later does work that no request waits for, in the background if calls run concurrently. cancel
+// cancels it. Close does so after closeTime, and the next Open does the rest.
+func (in *instance) later(cancel context.CancelFunc, work func()) {
+	if !in.lanes.Wide() {
+		defer cancel()
+		work()
 		return
 	}
-	work()
+	in.background.Go(func() {
+		ended, end := context.WithCancel(context.Background())
+		stop := context.AfterFunc(in.life, func() {
+			if sleep(ended, closeTime) == nil {
+				cancel()
+			}
+		})
+		defer func() {
+			if p := recover(); p != nil { // in a request, it would fail only the request
+				in.o.Logger.Error("panic in the cleanup of a transaction", "panic", p, "stack", string(debug.Stack()))
+			}
+			stop()
+			end()
+			cancel()
+		}()
+		work()
+	})
 }
 
 // microsPerMilli is the step of cell timestamps: Bigtable stores milliseconds.

@@ -100,8 +100,7 @@ func (ta *transactor) abandon(ctx context.Context, r *transactionRecord, ordered
 		}
 	}
 	r.state = transactionAborted
-	ta.later(func() {
-		defer cancel()
+	ta.later(cancel, func() {
 		err := ta.settle(ctx, r, ordered)
 		if err == nil {
 			err = ta.tx.removeRecord(ctx, r)
@@ -116,8 +115,7 @@ func (ta *transactor) abandon(ctx context.Context, r *transactionRecord, ordered
 // concurrently.
 func (ta *transactor) forget(ctx context.Context, r *transactionRecord) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
-	ta.later(func() {
-		defer cancel()
+	ta.later(cancel, func() {
 		if err := ta.tx.removeRecord(ctx, r); err != nil {
 			ta.postpone(ctx, r, err)
 		}

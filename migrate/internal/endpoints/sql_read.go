@@ -69,8 +69,8 @@ func sqlRow(values []*btpb.Value, columns []*btpb.ColumnMetadata, from Index) (l
 			}
 			continue
 		case *btpb.Type_MapType:
-			if cells, ok := familyCells(name, v, of.MapType.GetValueType()); ok {
-				families = append(families, cells...)
+			if history, ok := ofFamily(of.MapType); ok {
+				families = append(families, familyCells(name, v, history)...)
 				continue
 			}
 		}
@@ -89,25 +89,35 @@ func sqlRow(values []*btpb.Value, columns []*btpb.ColumnMetadata, from Index) (l
 	return layout.Row{Key: key, Cells: families}, nil
 }
 
-// familyCells returns the cells of a column that is a family, with its history or without. The newest
-// cell of a column is first. It returns false for values of another type.
-func familyCells(family string, v *btpb.Value, of *btpb.Type) (cells []layout.Cell, ok bool) {
+// ofFamily reports whether a map is a family: its keys are of type BYTES, and its values too, or arrays of
+// structures with a time and a value, if it has the history.
+func ofFamily(m *btpb.Type_Map) (history, ok bool) {
+	if m.GetKeyType().GetBytesType() == nil {
+		return false, false
+	}
+	versions := m.GetValueType().GetArrayType()
+	if versions == nil {
+		return false, m.GetValueType().GetBytesType() != nil
+	}
+	fields := versions.GetElementType().GetStructType().GetFields()
+	return true, len(fields) == 2 && fields[0].GetType().GetTimestampType() != nil && fields[1].GetType().GetBytesType() != nil
+}
+
+// familyCells returns the cells of a family. The newest cell of a column is first.
+func familyCells(family string, v *btpb.Value, history bool) (cells []layout.Cell) {
 	for _, entry := range v.GetArrayValue().GetValues() {
 		pair := entry.GetArrayValue().GetValues()
 		cell := layout.Cell{Family: family, Qualifier: pair[0].GetBytesValue()}
-		switch of.GetKind().(type) {
-		case *btpb.Type_BytesType:
+		if !history {
 			cell.Value = pair[1].GetBytesValue()
 			cells = append(cells, cell)
-		case *btpb.Type_ArrayType: // of structures with timestamp and value
-			for _, version := range pair[1].GetArrayValue().GetValues() {
-				fields := version.GetArrayValue().GetValues()
-				cell.Timestamp, cell.Value = fields[0].GetTimestampValue().AsTime().UnixMicro(), fields[1].GetBytesValue()
-				cells = append(cells, cell)
-			}
-		default:
-			return nil, false
+			continue
+		}
+		for _, version := range pair[1].GetArrayValue().GetValues() {
+			fields := version.GetArrayValue().GetValues()
+			cell.Timestamp, cell.Value = fields[0].GetTimestampValue().AsTime().UnixMicro(), fields[1].GetBytesValue()
+			cells = append(cells, cell)
 		}
 	}
-	return cells, true
+	return cells
 }
