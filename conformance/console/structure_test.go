@@ -156,7 +156,7 @@ func TestNotation(t *testing.T) {
 
 	p.visit("/t/tabletop/rows/rows?prefix=" + url.QueryEscape(want+`\xff`))
 	p.until("!!document.querySelector('[data-cell]')")
-	if got := ask[[]string](p, "[...document.querySelectorAll(\"[aria-label='Row keys'] .grow, [data-cell] > .w240, [data-cell] > .grow\")].map((e) => e.textContent)"); fmt.Sprint(got) != fmt.Sprint([]string{want + `\xff`, "f:" + want, want}) {
+	if got := ask[[]string](p, "[...document.querySelectorAll(\"[aria-label='Row keys'] .grow, [data-cell] > .name-of-cell, [data-cell] > .grow\")].map((e) => e.textContent)"); fmt.Sprint(got) != fmt.Sprint([]string{want + `\xff`, "f:" + want, want}) {
 		t.Errorf("key, column and value are %q", got)
 	}
 	p.sound("the notation of invisible characters")
