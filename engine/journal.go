@@ -217,12 +217,17 @@ const flightRoom = 256
 func (j *journal) end(now func() time.Time) (end JournalPosition, restores uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	end = JournalPosition{Number: j.kept, Micros: max(now().UnixMicro(), j.keptMicros+1)}
+	return j.endLocked(now), j.restores
+}
+
+// endLocked acts like end. The caller holds mu.
+func (j *journal) endLocked(now func() time.Time) JournalPosition {
+	end := JournalPosition{Number: j.kept, Micros: max(now().UnixMicro(), j.keptMicros+1)}
 	if j.head < len(j.flight) {
 		end.Micros = min(end.Micros, j.flight[j.head].micros)
 	}
 	j.promised = max(j.promised, end.Micros)
-	return end, j.restores
+	return end
 }
 
 // checkPosition rejects a position that does not exist in the store, or whose later records

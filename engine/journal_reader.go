@@ -242,7 +242,8 @@ type JournalEnd struct {
 	Since uint64 // identifies the term
 	// Latest is the time of that moment, or the last commit time if that is later, which is
 	// possible with a stopped clock.
-	Latest int64
+	Latest  int64
+	Running bool // a write is running, whose record may be before Latest
 }
 
 // JournalEnd returns the position after all readable records of a table's journal. Errors:
@@ -256,10 +257,12 @@ func (d *DB) JournalEnd(table string, reason JournalReason) (JournalEnd, error) 
 	if err != nil {
 		return JournalEnd{}, err
 	}
-	end, _ := d.journal.end(d.now)
-	d.journal.mu.Lock()
-	defer d.journal.mu.Unlock()
-	return JournalEnd{JournalPosition: end, Since: t.def.Journal[reason].Since, Latest: max(end.Micros, d.journal.micros, d.journal.promised)}, nil
+	j := &d.journal
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	end := JournalEnd{JournalPosition: j.endLocked(d.now), Since: t.def.Journal[reason].Since, Running: j.head < len(j.flight)}
+	end.Latest = max(end.Micros, j.micros, j.promised)
+	return end, nil
 }
 
 // JournalAt returns the value of JournalOptions.After for reading from the first record that was

@@ -309,6 +309,29 @@ func TestJournal_Frontier(t *testing.T) {
 	}
 }
 
+// TestJournal_EndAfterDiscarded: with a stopped clock, discarded records are later than the end. Only
+// while a write is running may a record come after it.
+func TestJournal_EndAfterDiscarded(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, Options{})
+	createTest(t, d, "f")
+	setJournal(t, d, JournalStream, time.Hour)
+	stopped := time.UnixMicro(d.journal.micros + 1)
+	d.now = func() time.Time { return stopped }
+	mustMutate(t, d, "a", set("f", "q", 0, "v"))
+	var number uint64
+	for range 3 {
+		number, _ = d.journal.take(1, []byte("discarded"), d.now)
+		if end, err := d.JournalEnd("t", JournalStream); err != nil || !end.Running {
+			t.Errorf("while a write is running: %+v, %v", end, err)
+		}
+		d.journal.settle(false, number)
+	}
+	if end, err := d.JournalEnd("t", JournalStream); err != nil || end.Running || end.Latest <= end.Micros {
+		t.Errorf("%+v, %v", end, err)
+	}
+}
+
 // TestJournal_UnsyncedIsNotRead: rows that are updated together are visible before they are on
 // disk; their records are not.
 func TestJournal_UnsyncedIsNotRead(t *testing.T) {

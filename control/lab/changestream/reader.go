@@ -136,11 +136,11 @@ func (r *Reader) present(ctx context.Context) (micros int64, err error) {
 		if endErr != nil {
 			return 0, endErr
 		}
+		if !at.Running { // discarded records may be later, and the clock may be stopped
+			return at.Micros - 1, nil
+		}
 		if first {
 			micros = at.Latest
-			if micros == at.Micros { // no write is running
-				micros--
-			}
 		}
 		if at.Micros > micros {
 			return micros, nil
