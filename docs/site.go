@@ -41,8 +41,8 @@ func (Site) Contents(current string) []byte {
 	return []byte(out.String())
 }
 
-// maxFound is the number of sections in an answer, and around the bytes of their text before the first
-// word, of which they have four times as many in all.
+// maxFound is the maximum number of sections in an answer. The text of each begins at most around bytes
+// before the first word, and has four times as many bytes.
 const (
 	maxFound = 40
 	around   = 70

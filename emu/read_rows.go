@@ -64,12 +64,11 @@ func (c *call) readRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRows
 		return err
 	}
 	r := c.newReader()
-	r.program, r.limit, r.out.RowLimitBytes = program, req.GetRowsLimit(), c.rowLimitBytes()
-	r.out.Send = stream.Send
+	r.stream, r.program, r.limit, r.out.RowLimitBytes = stream, program, req.GetRowsLimit(), c.rowLimitBytes()
 	if c.sink != nil {
 		r.out.Rows, r.out.SendRows = c.sink, c.sendsRows
 	} else {
-		r.out.SendCopies = c.method.described && c.wireCopies
+		r.out.Send, r.out.SendCopies = stream.Send, c.method.described && c.wireCopies
 		r.out.WholeRows = func() bool { return wantsWholeRows(ctx) }
 	}
 	var some bool
@@ -121,6 +120,7 @@ func (s *Server) rowLimitBytes() int {
 // rowReader moves rows from a scan through a filter to the response.
 type rowReader struct {
 	c       *call
+	stream  btpb.Bigtable_ReadRowsServer
 	program *filter.Program
 	out     rowchunks.Writer
 	add     func(*filter.Cell) error // out.Add
@@ -211,7 +211,7 @@ func (r *rowReader) reportScanned(ctx context.Context, row []byte, work int64) e
 	if err := r.out.Flush(); err != nil {
 		return err
 	}
-	return r.out.Send(&btpb.ReadRowsResponse{LastScannedRowKey: bytes.Clone(row)})
+	return r.stream.Send(&btpb.ReadRowsResponse{LastScannedRowKey: bytes.Clone(row)})
 }
 
 // clientFeatures returns the decoded feature flags of a client; empty for an invalid header.

@@ -81,7 +81,7 @@ expect: {count: 3}`, "want 3 items, got 2 items: native read: another number of 
 		},
 		{"SQL without the row key", "id: p\n" + queryA + `bigtable: {sql: {query: "SELECT a, _t FROM letters"}}`, "got the result has no column _key with the row key of table letters: SQL: the request was refused"},
 		{"SQL with another column", "id: p\n" + queryA + `bigtable: {sql: {query: "SELECT _key, 1 AS one FROM letters"}}`, "got column one of the result is neither a family nor of type BYTES, so it is not a column of letters: SQL"},
-		{"SQL with a map that is no family", "id: p\n" + queryA + `bigtable: {sql: {query: "SELECT _key, MAP_FROM_ARRAY([STRUCT(b'q' AS key, [1] AS value)]) AS f FROM letters"}}`, "got column f of the result is neither a family nor of type BYTES, so it is not a column of letters: SQL"},
+		{"SQL with a map of other types", "id: p\n" + queryA + `bigtable: {sql: {query: "SELECT _key, MAP_FROM_ARRAY([STRUCT(b'q' AS key, [1] AS value)]) AS f FROM letters"}}`, "got column f of the result is neither a family nor of type BYTES, so it is not a column of letters: SQL"},
 		{"SQL that Bigtable refuses", "id: p\n" + queryA + `bigtable: {sql: {query: "SELECT * FROM letters WHERE _key = @x"}}`, "want 2 items, got Query parameter 'x' not found"},
 		{"eventual", "id: p\n" + queryA + `expect: {count: 2, keys: [[a, "1"], [a, "2"]]}
 consistency: eventual(500ms)`, ""},

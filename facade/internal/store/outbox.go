@@ -49,10 +49,15 @@ type outbox struct {
 // the context of its request ends. It is far below tombstoneAge.
 const applyTimeout = time.Minute
 
+// applying returns a context for such work, which continues when the request has ended.
+func applying(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+}
+
 // apply applies a committed write of an item to the indexes; if outbox is set, it then deletes
 // the outbox cell. It continues after ctx ends, since the write is committed.
 func (ob *outbox) apply(ctx context.Context, p *slot, order int64, change indexChange, outbox bool) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	ctx, cancel := applying(ctx)
 	defer cancel()
 	ahead, err := ob.enter(ctx, p.l, order, change)
 	if err != nil {

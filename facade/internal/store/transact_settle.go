@@ -18,7 +18,7 @@ func (ch *Change) mayHold() bool { return ch.placed || ch.unsure }
 // of its token. It does not read the items again, except those that may have changed meanwhile
 // or whose intent is unsure. Items without an intent need no call.
 func (ta *transactor) settle(ctx context.Context, r *transactionRecord, ordered []*Change) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	ctx, cancel := applying(ctx)
 	defer cancel()
 	changed := make([][]*changelog.Write, len(ordered))
 	_ = ta.lanes.Each(len(ordered), func(i int) (err error) {
@@ -89,7 +89,7 @@ func (ta *transactor) mark(ctx context.Context, all []tableRows) (unmark func())
 // them in the background: every process that meets an intent of an aborted transaction removes
 // it.
 func (ta *transactor) abandon(ctx context.Context, r *transactionRecord, ordered []*Change) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	ctx, cancel := applying(ctx)
 	// Without an intent, no other process waits for the outcome. A reading transaction may be
 	// aborted by any process.
 	if r.state == transactionPending && slices.ContainsFunc(ordered, (*Change).mayHold) {
@@ -114,7 +114,7 @@ func (ta *transactor) abandon(ctx context.Context, r *transactionRecord, ordered
 // forget removes the record of a transaction without intents, in the background if calls run
 // concurrently.
 func (ta *transactor) forget(ctx context.Context, r *transactionRecord) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	ctx, cancel := applying(ctx)
 	ta.later(cancel, func() {
 		if err := ta.tx.removeRecord(ctx, r); err != nil {
 			ta.postpone(ctx, r, err)
@@ -132,7 +132,7 @@ func (ta *transactor) postpone(ctx context.Context, r *transactionRecord, err er
 // with the error cause. It aborts the transaction if it is still pending. If it returns an
 // error, the outcome is unknown.
 func (ta *transactor) decided(ctx context.Context, r *transactionRecord, ordered []*Change, cause error) (committed bool, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	ctx, cancel := applying(ctx)
 	defer cancel()
 	aborted, err := ta.tx.decide(ctx, r, transactionAborted)
 	if err == nil && aborted {

@@ -132,7 +132,7 @@ func (tx *transactions) settleIntent(ctx context.Context, st itemState, in inten
 // finish settles all items and the token of a decided transaction, and removes its record. It
 // continues after ctx ends, since the decision is final.
 func (tx *transactions) finish(ctx context.Context, r *transactionRecord) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	ctx, cancel := applying(ctx)
 	defer cancel()
 	if err := tx.settleItems(ctx, r); err != nil {
 		return err
