@@ -1,13 +1,10 @@
 package report
 
 import (
-	_ "embed" // for report.html.tmpl
 	"fmt"
-	"html/template"
 	"io"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -24,23 +21,7 @@ const (
 	maxHTMLPlace    = 240  // bytes of one part of a difference's place
 )
 
-//go:embed report.html.tmpl
-var reportTemplate string
-
-// htmlReport is parsed when the first report is written.
-var htmlReport = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("report").Funcs(template.FuncMap{
-		"counted": phrase.Counted,
-		"cost":    PatternReport.cost,
-		"clip":    func(s string) string { return phrase.ClipTo(s, maxHTMLText) },
-		"short":   func(s string) string { return phrase.ClipTo(s, maxHTMLPlace) },
-		"letters": func(s string) string { return strings.Join(strings.Split(s, ""), ", ") },
-		"json":    lineByAttribute,
-		"class":   func(s string) string { return strings.ReplaceAll(s, " ", "-") },
-	}).Parse(reportTemplate))
-})
-
-// htmlData is the data of the template.
+// htmlData is the data of the page.
 type htmlData struct {
 	*Report
 	Verdict, VerdictClass, Summary string
@@ -50,7 +31,6 @@ type htmlData struct {
 	Tables                         []htmlTable
 	Findings                       []lint.Finding
 	MoreFindings                   int64
-	Guides                         []lint.Guide
 }
 
 type htmlTile struct {
@@ -68,7 +48,7 @@ type htmlTable struct {
 // files or network. The page works when opened from disk, in print, and in light and dark
 // mode. All data is escaped.
 func (r *Report) WriteHTML(w io.Writer) error {
-	d := htmlData{Report: r, Guides: lint.Guides(), MoreDifferences: r.Differences - int64(len(r.Failures))}
+	d := &htmlData{Report: r, MoreDifferences: r.Differences - int64(len(r.Failures))}
 	switch {
 	case r.Differences > 0:
 		d.Verdict, d.VerdictClass = phrase.Counted(r.Differences, "difference"), "bad"
@@ -142,7 +122,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		}
 		d.Summary = LintSummary(l)
 	}
-	if err := htmlReport().Execute(w, d); err != nil {
+	if err := writeHTML(w, d); err != nil {
 		return fmt.Errorf("writing the HTML report: %w", err)
 	}
 	return nil
