@@ -27,7 +27,7 @@ func TestCommandOf(t *testing.T) {
 			t.Errorf("%q are read with the grammar of %q, want %q", tc.args, got, tc.want)
 		}
 	}
-	all, err := (&program{}).parser(t.Context(), "")
+	all, err := newParser("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestCommandOf(t *testing.T) {
 		t.Fatalf("the grammar has %d commands, want %d", len(leaves), len(commands))
 	}
 	for i, c := range commands {
-		alone, err := (&program{}).parser(t.Context(), c.name)
+		alone, err := newParser(c.name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,7 @@ func (*completionCommand) examples() []example {
 }
 
 // Run prints the script.
-func (c *completionCommand) Run(p *program) error {
+func (c *completionCommand) Run(_ context.Context, p *program) error {
 	script, err := completionFiles.ReadFile("completion/tabletop." + c.Shell)
 	if err != nil {
 		return err
@@ -59,8 +59,8 @@ const (
 )
 
 // complete prints the completions of the last word, each with its description after a tab.
-func (p *program) complete(ctx context.Context, words []string) error {
-	parser, err := p.parser(ctx, "")
+func (p *program) complete(words []string) error {
+	parser, err := newParser("")
 	if err != nil {
 		return err
 	}

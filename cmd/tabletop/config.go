@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -87,7 +86,7 @@ const environmentPrefix = "TABLETOP"
 
 // warnOfEnvironment warns of variables that look like a flag's but set none. It is only a
 // warning, since such a variable may be for other programs, such as the version of an image.
-func (p *program) warnOfEnvironment(ctx context.Context) error {
+func (p *program) warnOfEnvironment() error {
 	const prefix = environmentPrefix + "_"
 	var named []string // without the prefix, which would make all names similar
 	for _, pair := range os.Environ() {
@@ -99,7 +98,7 @@ func (p *program) warnOfEnvironment(ctx context.Context) error {
 	if len(named) == 0 {
 		return nil
 	}
-	parser, err := p.parser(ctx, "")
+	parser, err := newParser("")
 	if err != nil {
 		return err
 	}

@@ -48,8 +48,8 @@ func consoleAddress(text string) (listenAddress, error) {
 	return parseListenAddress(text)
 }
 
-// Validate checks combinations of flags.
-func (c *demoCommand) Validate() error {
+// validate checks combinations of flags.
+func (c *demoCommand) validate(*kong.Context) error {
 	switch {
 	case c.Console == "" && (c.ConsoleFile != "" || c.PortFile != ""):
 		return errors.New("--console-token-file and --port-file need --console")

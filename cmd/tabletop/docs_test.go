@@ -15,7 +15,7 @@ func TestServeDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, err := (&program{}).parser(t.Context(), "serve")
+	app, err := newParser("serve")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 )
 
 // dynamoDBLocalCommand serves DynamoDB with the command line of DynamoDB Local, AWS's emulator.
@@ -60,8 +62,8 @@ func arrangedLocal(args []string, at int) []string {
 	return args
 }
 
-// Validate checks the flags and their combinations.
-func (c *dynamoDBLocalCommand) Validate() error {
+// validate checks the flags and their combinations.
+func (c *dynamoDBLocalCommand) validate(*kong.Context) error {
 	switch {
 	case c.InMemory && c.DBPath != "":
 		return errors.New("--inMemory and --dbPath cannot be combined: data in memory has no folder")

@@ -181,11 +181,11 @@ func TestDynamoDBLocal_Settings(t *testing.T) {
 		{[]string{"-port", "8123", "-delayTransientStatuses"}, "127.0.0.1:8123", true},
 		{[]string{"-port=8123", "-public"}, "0.0.0.0:8123", false},
 	} {
-		app, err := (&program{}).parser(t.Context(), "dynamodb-local")
+		app, err := newParser("dynamodb-local")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := app.Parse(arranged(append([]string{"dynamodb-local"}, tc.flags...))); err != nil {
+		if _, err := (&program{}).parse(app, arranged(append([]string{"dynamodb-local"}, tc.flags...))); err != nil {
 			t.Fatal(err)
 		}
 		c := app.Model.Leaves(true)[0].Target.Addr().Interface().(*dynamoDBLocalCommand)

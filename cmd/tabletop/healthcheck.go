@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -56,8 +57,8 @@ func (*healthCommand) examples() []example {
 	}
 }
 
-// Validate checks the flags.
-func (c *healthCommand) Validate() error {
+// validate checks the flags.
+func (c *healthCommand) validate(*kong.Context) error {
 	if c.Wait < 0 {
 		return fmt.Errorf("--wait: %v must not be negative", c.Wait)
 	}

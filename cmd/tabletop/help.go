@@ -42,21 +42,19 @@ func (h *helpFlag) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
-// BeforeReset prints the help, before kong checks the rest of the command line.
-func (*helpFlag) BeforeReset(ctx *kong.Context, p *program) error { //nolint:unparam // kong requires the result
-	node := ctx.Model.Node
+// printHelpOf prints the help of the command of a command line that has --help.
+func (p *program) printHelpOf(parsed *kong.Context) {
+	node := parsed.Model.Node
 	all := false
-	for _, part := range ctx.Path {
+	for _, part := range parsed.Path {
 		if part.Command != nil {
 			node = part.Command
 		}
 		if part.Flag != nil && part.Flag.Name == "help" {
-			all = ctx.FlagValue(part.Flag) == helpAll
+			all = parsed.FlagValue(part.Flag) == helpAll
 		}
 	}
 	p.printHelp(p.stdout, node, all)
-	ctx.Exit(exitEqual)
-	return nil
 }
 
 // helpCommand prints the help of a command, or a document.
@@ -141,7 +139,7 @@ func topic(name string) string {
 type versionCommand struct{}
 
 // Run prints the version.
-func (*versionCommand) Run(p *program) error { //nolint:unparam // kong requires the result
+func (*versionCommand) Run(_ context.Context, p *program) error {
 	_, _ = fmt.Fprintln(p.stdout, version())
 	return nil
 }

@@ -30,7 +30,7 @@ func helpOf(t *testing.T, width int, args ...string) string {
 // nodes returns the program and all its commands.
 func nodes(t *testing.T) (all []*kong.Node) {
 	t.Helper()
-	app, err := (&program{}).parser(t.Context(), "")
+	app, err := newParser("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,11 +128,11 @@ func TestHelp_Examples(t *testing.T) {
 			if !ok {
 				t.Errorf("%q is not a command line", e.line)
 			}
-			app, err := (&program{}).parser(t.Context(), "")
+			app, err := newParser("")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := app.Parse(arranged(shellWords(args))); err != nil {
+			if _, err := (&program{}).parse(app, arranged(shellWords(args))); err != nil {
 				t.Errorf("%s: %v", e.line, err)
 			}
 			if !strings.HasPrefix(args, n.Path()) {

@@ -162,7 +162,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	out := &output{Writer: p.stdout}
 	p.stdout = out
 	var code int
-	if err := p.warnOfEnvironment(ctx); err != nil {
+	if err := p.warnOfEnvironment(); err != nil {
 		code = p.fail(err)
 	} else {
 		code = p.command(ctx, args)
@@ -173,22 +173,14 @@ func (p *program) run(ctx context.Context, args []string) int {
 	return code
 }
 
-// exited is the exit code of kong for --help and --version.
-type exited int
-
-// parser returns a parser for a command, or with "" for all commands.
-func (p *program) parser(ctx context.Context, name string) (*kong.Kong, error) {
+// newParser returns a parser for a command, or with "" for all commands.
+func newParser(name string) (*kong.Kong, error) {
 	return kong.New(grammar(name),
 		kong.Name("tabletop"),
 		kong.Description("Cloud Bigtable on your desk, with a DynamoDB endpoint."),
 		kong.NoDefaultHelp(),
 		kong.DefaultEnvars(environmentPrefix),
 		kong.Configuration(loadConfig),
-		kong.Vars{"version": version()},
-		kong.Writers(p.stdout, p.stderr),
-		kong.Exit(func(code int) { panic(exited(code)) }),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(p),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.TypeMapper(reflect.TypeFor[listenAddress](), kong.MapperFunc(decodeListenAddress)),
 	)
@@ -196,18 +188,9 @@ func (p *program) parser(ctx context.Context, name string) (*kong.Kong, error) {
 
 // command runs a command line, and returns the exit code, provided that its output can be
 // printed.
-func (p *program) command(ctx context.Context, args []string) (code int) {
-	defer func() {
-		if r := recover(); r != nil {
-			e, ok := r.(exited)
-			if !ok {
-				panic(r)
-			}
-			code = int(e)
-		}
-	}()
+func (p *program) command(ctx context.Context, args []string) int {
 	if len(args) > 0 && args[0] == completeArgument {
-		if err := p.complete(ctx, args[1:]); err != nil {
+		if err := p.complete(args[1:]); err != nil {
 			return p.fail(err)
 		}
 		return exitEqual
@@ -215,19 +198,18 @@ func (p *program) command(ctx context.Context, args []string) (code int) {
 	if file := os.Getenv(configVariable); file != "" {
 		args = append([]string{"--config", file}, args...) // a later --config wins
 	}
-	parser, err := p.parser(ctx, commandOf(args))
+	parser, err := newParser(commandOf(args))
 	if err != nil {
 		return p.fail(err)
 	}
-	parsed, err := parser.Parse(arranged(args))
-	if err != nil {
-		code := exitBadInput
-		if known, ok := errors.AsType[*exitError](err); ok {
-			code = known.code
-		}
-		return p.fail(&exitError{code, err})
+	parsed, err := p.parse(parser, arranged(args))
+	if _, known := errors.AsType[*exitError](err); err != nil && !known {
+		err = &exitError{exitBadInput, err}
 	}
-	if err := parsed.Run(); err != nil {
+	if err != nil {
+		return p.fail(err)
+	}
+	if err := p.runParsed(ctx, parsed); err != nil {
 		if ctx.Err() != nil && (errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled) {
 			text := "interrupted"
 			if u, ok := errors.AsType[*unfinished](err); ok {
@@ -258,7 +240,7 @@ func (p *program) fail(err error) int {
 		return code
 	}
 	text := err.Error()
-	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
+	if parse, ok := errors.AsType[*parseError](err); ok {
 		u := usageOf(parse)
 		if text = u.String(); u.noCommand() {
 			p.printHelp(p.stderr, u.node, false)

@@ -25,8 +25,8 @@ func (*manCommand) examples() []example {
 }
 
 // Run prints or writes the pages.
-func (c *manCommand) Run(ctx context.Context, p *program) error {
-	parser, err := p.parser(ctx, "")
+func (c *manCommand) Run(_ context.Context, p *program) error {
+	parser, err := newParser("")
 	if err != nil {
 		return err
 	}

@@ -71,8 +71,8 @@ type sourceFlags struct {
 	reportFlags
 }
 
-// Validate checks combinations of flags.
-func (f *sourceFlags) Validate(args *kong.Context) error {
+// validate checks combinations of flags.
+func (f *sourceFlags) validate(args *kong.Context) error {
 	return errors.Join(f.validateInput(args), f.validateMapping(), f.validateReports())
 }
 

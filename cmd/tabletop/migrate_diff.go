@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/migrate"
 )
@@ -25,8 +27,8 @@ type diffCommand struct {
 	reportFlags
 }
 
-// Validate adds --source and --target to the sides, and checks combinations of flags.
-func (c *diffCommand) Validate() error {
+// validate adds --source and --target to the sides, and checks combinations of flags.
+func (c *diffCommand) validate(*kong.Context) error {
 	if c.Source != "" {
 		c.Sides, c.Source = append([]string{c.Source}, c.Sides...), ""
 	}

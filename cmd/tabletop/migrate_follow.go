@@ -72,8 +72,8 @@ const (
 	untilNever = "never"
 )
 
-// Validate checks the flags.
-func (c *followCommand) Validate() error {
+// validate checks the flags.
+func (c *followCommand) validate(*kong.Context) error {
 	var wrong []error
 	for _, f := range []struct {
 		flag, text string
@@ -335,8 +335,8 @@ type finishCommand struct {
 	liveTargetFlags
 }
 
-// Validate checks the flags.
-func (c *finishCommand) Validate() error { return c.checkLiveTarget() }
+// validate checks the flags.
+func (c *finishCommand) validate(*kong.Context) error { return c.checkLiveTarget() }
 
 // Help is the long help of the command.
 func (*finishCommand) Help() string {

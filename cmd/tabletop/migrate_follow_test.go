@@ -294,11 +294,11 @@ func TestStatus_Next(t *testing.T) {
 		if code != exitEqual || !strings.HasPrefix(words, want) {
 			t.Fatalf("exit code %d, the next command must be %s: %s", code, want, out)
 		}
-		app, err := (&program{}).parser(t.Context(), "")
+		app, err := newParser("")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := app.Parse(arranged(args)); err != nil {
+		if _, err := (&program{}).parse(app, arranged(args)); err != nil {
 			t.Fatalf("%s: %v", words, err)
 		}
 		return args

@@ -27,8 +27,8 @@ type inferCommand struct {
 	forceFlag
 }
 
-// Validate checks combinations of flags.
-func (c *inferCommand) Validate(args *kong.Context) error {
+// validate checks combinations of flags.
+func (c *inferCommand) validate(args *kong.Context) error {
 	if err := c.validateInput(args); err != nil {
 		return err
 	}
@@ -149,8 +149,8 @@ type planCommand struct {
 	Report []string `help:"Also write the plan to files; text without a file prints to the terminal. May be repeated." placeholder:"text=FILE|json=FILE" group:"Report:"`
 }
 
-// Validate checks combinations of flags.
-func (c *planCommand) Validate(args *kong.Context) error {
+// validate checks combinations of flags.
+func (c *planCommand) validate(args *kong.Context) error {
 	if err := errors.Join(c.validateInput(args), c.validateMapping(), validateReports(c.Report, "text", "json")); err != nil {
 		return err
 	}

@@ -16,9 +16,9 @@ type lintCommand struct {
 	lintFlags
 }
 
-// Validate checks combinations of flags.
-func (c *lintCommand) Validate(args *kong.Context) error {
-	if err := errors.Join(c.sourceFlags.Validate(args), c.validateFailOn()); err != nil {
+// validate checks combinations of flags.
+func (c *lintCommand) validate(args *kong.Context) error {
+	if err := errors.Join(c.sourceFlags.validate(args), c.validateFailOn()); err != nil {
 		return err
 	}
 	return checkOutputs(reportOutputs(c.Report), append(c.sourceFlags.inputs(), c.lintFlags.inputs()...))

@@ -34,8 +34,8 @@ type loadCommand struct {
 	partFlags
 }
 
-// Validate takes a missing target from the environment, and checks combinations of flags.
-func (c *loadCommand) Validate(args *kong.Context) error {
+// validate takes a missing target from the environment, and checks combinations of flags.
+func (c *loadCommand) validate(args *kong.Context) error {
 	if c.Target != "" && c.Data != "" {
 		return errors.New("--target and --data cannot be combined")
 	}
@@ -54,7 +54,7 @@ func (c *loadCommand) Validate(args *kong.Context) error {
 	if c.Tablets != nil && (*c.Tablets < 1 || *c.Tablets > maxTablets) {
 		wrong = errors.Join(wrong, fmt.Errorf("--tablets is %d, want 1 to %d", *c.Tablets, maxTablets))
 	}
-	if err := errors.Join(wrong, c.sourceFlags.Validate(args), c.validateFailOn(), c.validateParts(c.Checkpoint, c.FailOn != "" || c.Rules != "")); err != nil {
+	if err := errors.Join(wrong, c.sourceFlags.validate(args), c.validateFailOn(), c.validateParts(c.Checkpoint, c.FailOn != "" || c.Rules != "")); err != nil {
 		return err
 	}
 	outputs := append(reportOutputs(c.Report), namedFile{flag: "--dead-letter", name: c.DeadLetter, whole: true})

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate"
@@ -27,8 +29,8 @@ type reverseCommand struct {
 // exportTimeLoad is the --export-time of the load.
 const exportTimeLoad = "load"
 
-// Validate takes a missing target from the environment, and checks combinations of flags.
-func (c *reverseCommand) Validate() error {
+// validate takes a missing target from the environment, and checks combinations of flags.
+func (c *reverseCommand) validate(*kong.Context) error {
 	var wrong error
 	if _, err := time.Parse(time.RFC3339Nano, c.ExportTime); c.ExportTime != "" && c.ExportTime != exportTimeLoad && err != nil {
 		wrong = fmt.Errorf("--export-time: %q must be load or a time such as 2024-05-14T11:14:20.608Z", c.ExportTime)
@@ -75,7 +77,7 @@ func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, map
 	if c.ExportTime == exportTimeLoad {
 		o.ExportTime = time.Time{}
 	} else if c.ExportTime != "" {
-		o.ExportTime, _ = time.Parse(time.RFC3339Nano, c.ExportTime) // checked by Validate
+		o.ExportTime, _ = time.Parse(time.RFC3339Nano, c.ExportTime) // checked by validate
 	}
 	o.Project, o.Instance, o.Deadline, o.AppProfile = t.project, t.instance, c.deadline(c.Target), c.AppProfile
 	if len(mappings) == 0 {

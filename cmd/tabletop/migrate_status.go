@@ -32,8 +32,8 @@ type statusCommand struct {
 // defaultWait is the default of --timeout.
 const defaultWait = 5 * time.Minute
 
-// Validate parses --wait, sets the default of --timeout, and checks the flags.
-func (c *statusCommand) Validate() error {
+// validate parses --wait, sets the default of --timeout, and checks the flags.
+func (c *statusCommand) validate(*kong.Context) error {
 	var err error
 	if c.Wait != "" {
 		c.conditions, err = parseConditions(c.Wait)

@@ -57,8 +57,8 @@ type connectFlags struct {
 	CallTimeout time.Duration `name:"call-timeout" help:"How long a remote Bigtable may take to answer a call. Default: ${default}." default:"10s" placeholder:"DURATION" group:"Bigtable:" rare:""`
 }
 
-// AfterApply checks the flags.
-func (f *connectFlags) AfterApply() error {
+// validateConnection checks the flags.
+func (f *connectFlags) validateConnection() error {
 	if f.CallTimeout <= 0 {
 		return fmt.Errorf("--call-timeout: %v must be greater than 0s", f.CallTimeout)
 	}

@@ -69,12 +69,12 @@ func (f *maxDiffsFlag) validateMaxDiffs() error {
 	return nil
 }
 
-// Validate checks combinations of flags.
-func (c *verifyCommand) Validate(args *kong.Context) error {
+// validate checks combinations of flags.
+func (c *verifyCommand) validate(args *kong.Context) error {
 	if c.Live {
 		return c.validateLive()
 	}
-	if err := errors.Join(c.checkAlone(), c.sourceFlags.Validate(args)); err != nil {
+	if err := errors.Join(c.checkAlone(), c.sourceFlags.validate(args)); err != nil {
 		return err
 	}
 	var mine error

@@ -168,8 +168,8 @@ const (
 	limitsOff        limits = "off"
 )
 
-// Validate checks the flags and their combinations.
-func (c *serveCommand) Validate() error {
+// validate checks the flags and their combinations.
+func (c *serveCommand) validate(*kong.Context) error {
 	if c.CA != "" && c.Target == "" {
 		return errors.New("--ca needs --target; for the built-in servers use --tls-cert")
 	}

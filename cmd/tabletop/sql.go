@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"github.com/alecthomas/kong"
 
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/sqlclient"
@@ -26,8 +27,8 @@ type sqlCommand struct {
 	params map[string]*btpb.Value
 }
 
-// Validate parses --param, takes a missing target from the environment, and checks the flags.
-func (c *sqlCommand) Validate() error {
+// validate parses --param, takes a missing target from the environment, and checks the flags.
+func (c *sqlCommand) validate(*kong.Context) error {
 	var wrong []error
 	c.params = map[string]*btpb.Value{}
 	for _, text := range c.Param {

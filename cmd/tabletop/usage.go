@@ -25,10 +25,10 @@ type usage struct {
 	program *kong.Application
 }
 
-// usageOf returns the usage error of a parse error, which has a context.
-func usageOf(e *kong.ParseError) *usage {
-	u := &usage{text: e.Error(), node: e.Context.Model.Node, args: e.Context.Args, program: e.Context.Model}
-	for _, part := range e.Context.Path {
+// usageOf returns the usage error of a parse error.
+func usageOf(e *parseError) *usage {
+	u := &usage{text: e.Error(), node: e.args.Model.Node, args: e.args.Args, program: e.args.Model}
+	for _, part := range e.args.Path {
 		if part.Command != nil {
 			u.node = part.Command
 		}
@@ -38,7 +38,7 @@ func usageOf(e *kong.ParseError) *usage {
 
 // noCommand reports whether the command line names no command.
 func (u *usage) noCommand() bool {
-	return len(u.node.Children) > 0 && strings.HasPrefix(u.text, "expected one of ")
+	return u.text == errNoCommand.Error()
 }
 
 // String formats the error: the command, the fault, and where to find its flags.
@@ -50,9 +50,6 @@ func (u *usage) String() string {
 		if rest, ok := strings.CutPrefix(text, "unexpected argument "); ok {
 			text = "unknown command " + rest
 		}
-	}
-	if u.noCommand() {
-		text = "name one of these commands"
 	}
 	if name := u.command(); name != "" && !strings.HasPrefix(text, name+":") {
 		text = name + ": " + text
