@@ -55,7 +55,7 @@ func release(t *testing.T) string {
 		if made.folder, made.err = os.MkdirTemp("", "tabletop-packages-"); made.err != nil { //nolint:usetesting // all tests use it
 			return
 		}
-		parts := "image,compat-image,npm,pypi"
+		parts := "archives,image,compat-image,npm,pypi"
 		if haveMaven() {
 			parts += ",maven"
 		}

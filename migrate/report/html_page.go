@@ -36,14 +36,14 @@ func (h htmlPage) some(format, text string) {
 	}
 }
 
-// counted writes a format with a number of things, such as "2 rows", unless there are none.
+// counted writes a format with a number of things, such as "2 rows", unless it is 0.
 func (h htmlPage) counted(format string, n int64, what string) {
 	if n > 0 {
 		h.printf(format, phrase.Counted(n, what))
 	}
 }
 
-// more writes that n further things are left out, unless there are none.
+// more writes that n further things are left out, unless n is 0.
 func (h htmlPage) more(n int64, what string) {
 	h.counted("<p class=\"muted\">… and %s more.</p>\n", n, what)
 }

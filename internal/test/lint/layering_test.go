@@ -148,8 +148,11 @@ const (
 	onlyFast = "internal/fastserver"
 )
 
-// nowhere lists imports that have another path today: no file has them.
+// nowhere lists imports that no file has, and their replacements. Templates look methods up by name,
+// for which the linker keeps all exported methods of the program.
 var nowhere = map[string]string{
+	"html/template":              "functions that escape their arguments",
+	"text/template":              "fmt",
 	"github.com/golang/protobuf": "google.golang.org/protobuf",
 	"golang.org/x/exp/slices":    "slices",
 	"golang.org/x/exp/maps":      "maps",
