@@ -85,10 +85,14 @@ func (c *dynamoDBLocalCommand) Run(ctx context.Context, p *program) error {
 // replace serves in place of another program, whose flag names the address.
 func (c *serveCommand) replace(ctx context.Context, p *program, flag string, announce func(*serving)) error {
 	err := c.serve(ctx, p, beginning{announce: announce})
-	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "listen" {
-		return fmt.Errorf("%s: %w", flag, failed) // the error of serve has its own flag
+	failed, ok := errors.AsType[*net.OpError](err)
+	switch {
+	case !ok || failed.Op != "listen":
+		return err
+	case inUse(failed): // the error of serve has its own flag
+		return fmt.Errorf("%s: %w: %s", flag, failed, freePort(listenAddress(failed.Addr.String())))
 	}
-	return err
+	return fmt.Errorf("%s: %w", flag, failed)
 }
 
 // server returns the command serve with the settings of c.

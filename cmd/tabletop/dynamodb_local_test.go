@@ -218,7 +218,7 @@ func TestArranged(t *testing.T) {
 	}
 }
 
-// TestDynamoDBLocal_Port: the error of a port in use names the flag.
+// TestDynamoDBLocal_Port: the error of a port in use names the flag, and advises.
 func TestDynamoDBLocal_Port(t *testing.T) {
 	t.Parallel()
 	lis := listen(t)
@@ -227,7 +227,7 @@ func TestDynamoDBLocal_Port(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, code := tabletop(t, "dynamodb-local", "-inMemory", "-port", port)
-	if code != exitEnvironment || !strings.Contains(out, "--port: listen tcp 127.0.0.1:"+port) {
+	if code != exitEnvironment || !strings.Contains(out, "--port: listen tcp 127.0.0.1:"+port) || !strings.Contains(out, "which uses the port, or choose another\n") {
 		t.Errorf("it exits %d: %s", code, out)
 	}
 }

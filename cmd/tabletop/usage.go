@@ -165,13 +165,23 @@ func (u *usage) flag(name string) *kong.Flag {
 // wsaEADDRINUSE is the error of Windows for a port in use.
 const wsaEADDRINUSE syscall.Errno = 10048
 
-// listenError returns the error of a port that cannot be opened, with advice. It names the process
-// that holds the port, if that is known.
+// inUse reports whether a port cannot be opened since a process uses it.
+func inUse(err error) bool {
+	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, wsaEADDRINUSE)
+}
+
+// freePort advises how to free a port in use. It names the process that holds the port, if that is
+// known.
+func freePort(addr listenAddress) string {
+	holder := cmp.Or(portHolder(os.DirFS("/proc"), addr), "the program")
+	return fmt.Sprintf("stop %s, which uses the port, or choose another", holder)
+}
+
+// listenError returns the error of a port that cannot be opened, with advice.
 func listenError(flag string, addr listenAddress, err error) error {
-	if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, wsaEADDRINUSE) {
+	if !inUse(err) {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
 	host, _, _ := net.SplitHostPort(string(addr)) // already parsed
-	holder := cmp.Or(portHolder(os.DirFS("/proc"), addr), "the program")
-	return fmt.Errorf("%s: %w: stop %s, which uses the port, or choose another; %s=%s selects a free one", flag, err, holder, flag, net.JoinHostPort(host, "0"))
+	return fmt.Errorf("%s: %w: %s; %s=%s selects a free one", flag, err, freePort(addr), flag, net.JoinHostPort(host, "0"))
 }
