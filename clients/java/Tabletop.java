@@ -417,7 +417,8 @@ public class Tabletop {
 
 	/** The options of {@link Tabletop#start}. */
 	public static final class Launcher {
-		private static final String WHERE = "give Tabletop.launcher().binary(path) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it";
+		private static final String WHERE = (!Tabletop.class.getPackageName().equals("io.github.tabletopemu") ? "" // else the classes are of the artifact
+			: "add the dependency io.github.tabletop-emu:tabletop with the classifier " + platform() + ", ") + "give Tabletop.launcher().binary(path) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it";
 		private static Path installed;
 		private String binary;
 		private List<String> args = List.of();
@@ -462,12 +463,16 @@ public class Tabletop {
 			return null;
 		}
 
-		/** Returns a copy of the program in the jar of this platform, or null without that jar. It lasts as long as this process. */
-		private static synchronized Path installed() throws IOException {
+		/** Returns this platform, as in the names of jars. */
+		private static String platform() {
 			String os = System.getProperty("os.name").toLowerCase(Locale.ROOT);
 			String system = os.startsWith("windows") ? "windows" : os.startsWith("mac") ? "darwin" : "linux";
-			String arch = System.getProperty("os.arch").equals("aarch64") ? "arm64" : "amd64";
-			try (InputStream in = Tabletop.class.getResourceAsStream("/tabletop-emu/" + system + "-" + arch + "/" + file())) {
+			return system + "-" + (System.getProperty("os.arch").equals("aarch64") ? "arm64" : "amd64");
+		}
+
+		/** Returns a copy of the program in the jar of this platform, or null without that jar. It lasts as long as this process. */
+		private static synchronized Path installed() throws IOException {
+			try (InputStream in = Tabletop.class.getResourceAsStream("/tabletop-emu/" + platform() + "/" + file())) {
 				if (in != null && installed == null) {
 					Path folder = Files.createTempDirectory("tabletop-");
 					folder.toFile().deleteOnExit(); // after the file in it

@@ -116,6 +116,11 @@ test('a program that is missing', async t => {
 		const said = await run(code, env)
 		for (const part of [word, ...where]) assert.ok(said.includes(part), said)
 	}
+	const installed = join(folder, 'node_modules', 'tabletop-emu') // without the package of the platform
+	await mkdir(installed, { recursive: true })
+	await copyFile(join(here, 'tabletop.mjs'), join(installed, 'tabletop.mjs'))
+	const said = await run(code.replace(copy, installed), { TABLETOP_BINARY: '', PATH: folder })
+	assert.ok(said.includes(`install the package @tabletop-emu/${process.platform}-${process.arch}, `), said)
 	await symlink(resolve(process.env.TABLETOP_BINARY), join(folder, 'tabletop'))
 	assert.equal(await run(code, { TABLETOP_BINARY: '', PATH: folder }), 'started\n')
 	await mkdir(join(folder, 'clone', 'bin'))

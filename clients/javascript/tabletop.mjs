@@ -192,13 +192,16 @@ export class Control {
 	lint(fixture, { mapping } = {}) { return this.call('POST', 'migrate/lint', { body: { fixture, mapping } }) }
 }
 
-const where = 'give Tabletop.start({ binary }) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it'
+/** The package of npm with the program for this platform. */
+const platformPackage = `@tabletop-emu/${process.platform}-${process.arch}`
+
+const where = (import.meta.url.includes('/node_modules/') ? `install the package ${platformPackage}, which npm leaves out with --omit=optional, ` : '') +
+	'give Tabletop.start({ binary }) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it'
 
 /** Returns the program that npm installed for this platform, or undefined. */
 function installed() {
-	const { platform, arch } = process
 	try {
-		return createRequire(import.meta.url).resolve(`@tabletop-emu/${platform}-${arch}/tabletop${platform === 'win32' ? '.exe' : ''}`)
+		return createRequire(import.meta.url).resolve(`${platformPackage}/tabletop${process.platform === 'win32' ? '.exe' : ''}`)
 	} catch {
 		return undefined
 	}
