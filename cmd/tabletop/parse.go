@@ -46,11 +46,11 @@ type (
 // such a lookup the linker keeps all exported methods of the program, which are a seventh of its size.
 func (p *program) parse(parser *kong.Kong, args []string) (*kong.Context, error) {
 	parsed, err := kong.Trace(parser, args)
-	if err == nil {
-		err = parsed.Error
-	}
 	if err != nil {
-		return nil, &parseError{err, parsed}
+		return nil, err
+	}
+	if parsed.Error != nil {
+		return nil, &parseError{parsed.Error, parsed}
 	}
 	for _, part := range parsed.Path {
 		if part.Flag == nil {
