@@ -5,7 +5,7 @@ import { program } from './tabletop.mjs'
 
 const binary = program()
 if (binary === 'tabletop') { // on PATH this script is the first of that name
-	console.error(`tabletop: the package @tabletop-emu/${process.platform}-${process.arch} is not installed`)
+	console.error(`tabletop: the package @tabletop-emu/${process.platform}-${process.arch} is not installed; npm leaves it out with --omit=optional`)
 	process.exit(3)
 }
 const child = spawn(binary, process.argv.slice(2), { stdio: 'inherit' })
