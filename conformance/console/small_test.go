@@ -86,6 +86,33 @@ func TestItem_Duplicate(t *testing.T) {
 	p.sound("a copy of an item")
 }
 
+// TestTable_Kept: the tables of indexes, and those of migrations and of the DynamoDB endpoint itself, cannot be
+// changed on their pages.
+func TestTable_Kept(t *testing.T) {
+	ctx := browser(t)
+	srv, m := startFixture(t, "s5-order-entry")
+	p := open(t, ctx, srv)
+	own := ask[string](p, "fetch('/api/v1/tables').then((r) => r.json()).then((all) => all.bigtable.find((t) => t.own)?.table ?? '')")
+	if own == "" {
+		t.Fatal("the endpoint has no table of its own")
+	}
+	for table, said := range map[string]string{
+		m.TargetTable() + "__GSI1": "An index of " + m.SourceTable() + " has its entries in these rows: only the DynamoDB endpoint changes them.",
+		"_migration_schema":        "Migrations keep their state in this table: only tabletop migrate and the DynamoDB endpoint change it.",
+		own:                        "The DynamoDB endpoint keeps its own data in this table: only the endpoint changes it.",
+	} {
+		p.visit("/t/tabletop/" + table)
+		if got := ask[string](p, "document.querySelector('[data-kept]').textContent"); got != said {
+			t.Errorf("%s: the page says %q", table, got)
+		}
+		if got := ask[string](p, "[...document.querySelectorAll('main button')].map((b) => b.textContent).join()"); got != "Collect garbage now" {
+			t.Errorf("%s: the buttons are %s", table, got)
+		}
+		p.sound(table)
+		p.shoot("table-kept")
+	}
+}
+
 // TestPages_NoTable: the page of a missing table leads to the existing ones; like the others
 // of a table, it belongs to Home.
 func TestPages_NoTable(t *testing.T) {
