@@ -417,11 +417,24 @@ func TestKeys_Few(t *testing.T) {
 	if got := ask[string](p, "document.querySelector('main').innerText"); strings.Contains(got, "L26") {
 		t.Errorf("four rows with equal load: %s", got)
 	}
+	const field = "document.querySelector('.heat').checkVisibility()"
+	if got := ask[string](p, "document.querySelector('main .note').textContent"); got != "No reads in this time range." || ask[bool](p, field) {
+		t.Errorf("without reads the page says %q", got)
+	}
 	if n := ask[int](p, "document.querySelectorAll('main tbody tr').length"); n != 0 {
 		t.Errorf("%d unread ranges are the busiest", n)
 	}
 	p.sound("even")
 	p.shoot("keys-even")
+	// All writes took some seconds: the map has the moments before them too.
+	p.fill("[aria-label=Metric]", "writes")
+	if n := ask[int](p, "document.querySelector('canvas[role=img]').width"); n < 60 || !ask[bool](p, field) {
+		t.Errorf("the map of some seconds has %d moments", n)
+	}
+	if labels := ask[[]string](p, "[...document.querySelectorAll('.of-time .tick')].map((e) => e.textContent)"); len(labels) < 3 {
+		t.Errorf("the labels of the moments are %q", labels)
+	}
+	p.shoot("keys-seconds")
 	p.visit("/keys/tabletop/uneven")
 	if got := ask[[]string](p, "[...document.querySelectorAll('.note.warn')].map((n) => n.textContent)"); len(got) != 1 || !strings.HasPrefix(got[0], "One row takes 77.2% of the operations: row-3.") {
 		t.Errorf("one row of four has most of the load: %q", got)
