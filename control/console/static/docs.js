@@ -26,6 +26,14 @@ export function show(main, signal) {
     pre.replaceWith(line);
     line.append(pre, copier('Copy', pre.textContent.replace(/\n$/, ''), 'Copy this block'));
   }
+  // The keyboard scrolls only an element that can have the focus.
+  const scrollable = new ResizeObserver((sized) => {
+    for (const { target } of sized) {
+      if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+      else target.removeAttribute('tabindex');
+    }
+  });
+  for (const el of article.querySelectorAll('pre, .scroll')) scrollable.observe(el);
   const own = [...article.childNodes];
   const here = location.pathname === place;
   let asked = 0;
