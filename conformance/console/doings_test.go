@@ -515,6 +515,9 @@ func TestMigration(t *testing.T) {
 		p.until(fmt.Sprintf("document.querySelector('[data-report]')?.dataset.report === '%s s5-order-entry'", strings.ToLower(verb)))
 		// Lint does not lay out items: it has no rows to count, and no differences.
 		says := ask[string](p, "document.querySelector('main').innerText")
+		if title := verb + " of s5-order-entry"; !strings.Contains(says, title) || strings.Contains(says, "private store") {
+			t.Errorf("%s: whether it says %q alone: %s", verb, title, says)
+		}
 		for _, laidOut := range []string{"Differences\t", "Rows\t", " items in "} {
 			if strings.Contains(says, laidOut) != (verb == "Verify") {
 				t.Errorf("%s: whether it says %q: %s", verb, laidOut, says)
