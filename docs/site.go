@@ -30,9 +30,10 @@ func ordered() []string {
 // Contents returns links to all documents, and to the sections of current, whose link is marked.
 func (Site) Contents(current string) []byte {
 	var out strings.Builder
+	names := ordered()
 	for _, g := range groups {
 		fmt.Fprintf(&out, "<b>%s</b>", g.title)
-		for _, name := range ordered() {
+		for _, name := range names {
 			if rest, ok := strings.CutPrefix(name, g.folder); !ok || strings.Contains(rest, "/") {
 				continue
 			}
