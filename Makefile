@@ -44,7 +44,7 @@ pgo: ## record the profile of both endpoints under load (about three minutes; no
 	$(GO) run -C conformance ./benchcompare -reps 2 -parts bigtable,dynamodb -profile ../cmd/tabletop/serve.pgo
 
 .PHONY: report-check
-report-check: ## test the HTML report and the console in a real browser (needs Chromium)
+report-check: ## test the HTML report and the console in a real browser (needs Chromium; AXE_CORE=path/to/axe.min.js adds the rules of axe-core)
 	REPORT_CHECK=1 $(GO) -C conformance test ./console ./html -count=1
 
 SHOTS ?= $(or $(TMPDIR),/tmp)/tabletop-pictures

@@ -17,6 +17,7 @@ type Section struct {
 	Title    string `json:"title"`    // of the document
 	ID       string `json:"id"`       // of the heading in the document's HTML; empty for the title
 	Heading  string `json:"heading"`
+	Level    int    `json:"-"`    // of the heading: 1 for the title
 	Text     string `json:"text"` // without markup
 }
 
@@ -49,7 +50,7 @@ func sectionsOf(name string) (sections []Section) {
 		switch n := n.(type) {
 		case *ast.Heading:
 			end()
-			s := Section{Document: name, Title: title, Heading: plainText(n, source)}
+			s := Section{Document: name, Title: title, Heading: plainText(n, source), Level: n.Level}
 			if id, ok := n.AttributeString("id"); ok && n.Level > 1 {
 				s.ID = string(id.([]byte))
 			}

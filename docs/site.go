@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -17,25 +18,37 @@ func (Site) Page(name string) (title string, content []byte, ok bool) { return P
 // groups are the folders of documents, in the order of Contents.
 var groups = []struct{ folder, title string }{{"", "Documents"}, {"tasks/", "Tasks"}, {"arrive/", "From another emulator"}, {"notes/", "Notes"}}
 
-// order sorts the list of all documents before the others.
-func order(name string) string { return strings.TrimPrefix(name, "index") }
+// ordered returns the names of all documents: first index, then the others in the order of its links.
+func ordered() []string {
+	names := Names()
+	index, _ := Text("index")
+	place := func(name string) int { return strings.Index(index, "("+name+".md") } // -1 for index itself
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(place(a), place(b)) })
+	return names
+}
 
-// Contents returns links to all documents; that to current is marked.
+// Contents returns links to all documents, and to the sections of current, whose link is marked.
 func (Site) Contents(current string) []byte {
 	var out strings.Builder
+	names := ordered()
 	for _, g := range groups {
 		fmt.Fprintf(&out, "<b>%s</b>", g.title)
-		names := Names()
-		slices.SortStableFunc(names, func(a, b string) int { return strings.Compare(order(a), order(b)) })
 		for _, name := range names {
 			if rest, ok := strings.CutPrefix(name, g.folder); !ok || strings.Contains(rest, "/") {
 				continue
 			}
-			mark := ""
-			if name == current {
-				mark = ` aria-current="page"`
+			title := html.EscapeString(Title(name))
+			if name != current {
+				fmt.Fprintf(&out, `<a href="/docs/%s">%s</a>`, name, title)
+				continue
 			}
-			fmt.Fprintf(&out, `<a href="/docs/%s"%s>%s</a>`, name, mark, html.EscapeString(Title(name)))
+			fmt.Fprintf(&out, `<a href="/docs/%s" aria-current="page">%s</a><div class="sections">`, name, title)
+			for _, s := range sectionsOf(name) {
+				if s.Level == 2 {
+					fmt.Fprintf(&out, `<a href="#%s">%s</a>`, s.ID, html.EscapeString(s.Heading))
+				}
+			}
+			out.WriteString("</div>")
 		}
 	}
 	return []byte(out.String())

@@ -117,7 +117,7 @@ func (*helpCommand) examples() []example {
 	}
 }
 
-// topics returns the documents that help prints. A command of the same name is described instead of
+// topics returns the names of all documents. A command of the same name is described instead of
 // a document, unless its folder is given.
 func topics() []string {
 	names := docs.Names()
@@ -125,6 +125,18 @@ func topics() []string {
 		names[i] = topic(name)
 	}
 	return names
+}
+
+// firstDocuments are the documents that the help of the program names, with their subjects.
+var firstDocuments = [][2]string{
+	{"guide", "From a DynamoDB export to a verified load in ten minutes."},
+	{"tasks/go", "Tests in Go, with both endpoints in the test's process."},
+	{"tasks/pytest", "Tests in Python (Node: tasks/javascript, Java: tasks/junit)."},
+	{"docs/serve", "Addresses, data on disk, seeds, another Bigtable as store."},
+	{"control", "Snapshots, clock, faults and requests of a running server."},
+	{"mapping", "Mapping files, which convert items to rows and back."},
+	{"support", "What both endpoints support, and what is missing."},
+	{"troubleshooting", "Error messages, with their causes and remedies."},
 }
 
 // topic returns the name by which help prints a document.
@@ -280,8 +292,10 @@ func (p *program) printHelp(to io.Writer, n *kong.Node, all bool) {
 		h.columns(rows)
 	}
 	if n.Type == kong.ApplicationNode {
-		h.headed("Documents", ` ("tabletop help DOCUMENT" prints one)`)
-		h.wrapped("  ", strings.Join(topics(), " "))
+		h.headed("Documents", "")
+		h.columns(firstDocuments)
+		h.line("")
+		h.wrapped("  ", fmt.Sprintf(`"tabletop help DOCUMENT" prints one, "tabletop help index" lists all %d, and "tabletop help WORDS" searches them.`, len(docs.Names())))
 	}
 	h.flags(n, all)
 	h.footer(n)

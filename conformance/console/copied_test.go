@@ -244,7 +244,7 @@ func TestCopied_Query(t *testing.T) {
 	for filter, said := range map[string]string{`{"sink":true}`: "sink", `{}`: "that is empty", `{"passAllFilter":true,"sink":true}`: "with passAllFilter and sink"} {
 		p.fill("[aria-label='A filter, as JSON']", filter)
 		p.pushButton("Copy as Go")
-		p.until("document.querySelector('.toast')?.textContent.endsWith('no function for the filter " + said + "')")
+		p.until("document.querySelector('.toast')?.textContent.endsWith('no function for the filter " + said + ".')")
 	}
 	builds(t, append(pieces, reversed)...)
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,6 +89,61 @@ func TestDocs_Structure(t *testing.T) {
 		p.shoot("docs-" + strings.ReplaceAll(name, "/", "-"))
 		p.sound(name)
 	}
+}
+
+// TestDocs_Contents: beside a document are its sections, below the other documents in the order of the index. A narrow
+// window folds the list. Each block of code can be copied.
+func TestDocs_Contents(t *testing.T) {
+	ctx := browser(t)
+	p := open(t, ctx, start(t))
+	p.visit("/docs/serve")
+	const names = "[...document.querySelectorAll('main nav details > a')].map((a) => a.getAttribute('href').slice(6))"
+	all := ask[[]string](p, names)
+	if len(all) != len(docs.Names()) {
+		t.Errorf("%d documents are listed", len(all))
+	}
+	place := func(name string) int { return slices.Index(all, name) }
+	for _, two := range [][2]string{{"index", "testkit"}, {"testkit", "control"}, {"guide", "lint"}, {"serve", "release"}, {"tasks/go", "tasks/pytest"}, {"tasks/pytest", "tasks/docker"}} {
+		if place(two[0]) < 0 || place(two[0]) > place(two[1]) {
+			t.Errorf("%s is not before %s in %q", two[0], two[1], all)
+		}
+	}
+	sections := ask[[]string](p, "[...document.querySelectorAll('main nav .sections a')].map((a) => a.textContent)")
+	if want := ask[[]string](p, "[...document.querySelectorAll('article h2')].map((e) => e.textContent)"); len(want) < 3 || !slices.Equal(sections, want) {
+		t.Errorf("the sections are %q, want %q", sections, want)
+	}
+	p.click("main nav .sections a:last-child")
+	p.until("document.querySelector('article h2:last-of-type').getBoundingClientRect().top < innerHeight")
+
+	ask[bool](p, copying)
+	if n := ask[int](p, "document.querySelectorAll('article pre:not(.bar.one > pre)').length"); n != 0 {
+		t.Errorf("%d blocks of code have no button", n)
+	}
+	p.click("article pre + button")
+	p.until("!!globalThis.copied")
+	if want := ask[string](p, "document.querySelector('article pre').textContent.trimEnd()"); want == "" || ask[string](p, "globalThis.copied") != want {
+		t.Errorf("copied is %q, want %q", ask[string](p, "globalThis.copied"), want)
+	}
+
+	const seen = "document.querySelector('main nav a').checkVisibility()"
+	p.until(seen)
+	p.shoot("docs-contents")
+	p.resize(640, 800)
+	p.until("!" + seen)
+	p.click("main nav summary")
+	p.until(seen)
+	p.fits("the list of documents")
+	p.scrollTo("main", 0)
+	p.shoot("docs-contents-640")
+	p.resize(1280, 800)
+	p.until(seen)
+
+	// Results are not a part of the document.
+	p.fill("main nav input", "snapshots")
+	p.until("!!document.querySelector('article h2 a') && !document.querySelector('main nav [aria-current]') && !document.querySelector('.sections').checkVisibility()")
+	p.fill("main nav input", "")
+	p.until("document.querySelector('main nav [aria-current]')?.textContent === 'tabletop serve' && document.querySelector('.sections').checkVisibility()")
+	p.sound("the list of documents")
 }
 
 // TestDocs_Search: a slash goes to the field, typed words find sections of all documents, a result leads to its

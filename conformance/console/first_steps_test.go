@@ -94,7 +94,7 @@ func TestHome_Begin(t *testing.T) {
 		})(document.querySelector('input[type=file]'))`, text, name))
 	}
 	choose("people.csv", "id,n\na,1\n")
-	p.until("document.querySelector('dialog .bad')?.textContent === 'The import expects JSON lines: one object per line'")
+	p.until("document.querySelector('dialog .note.error[role=alert]')?.textContent === 'The import expects JSON lines: one object per line.'")
 	choose("people.jsonl", `{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}`+"\n"+`{"id":"b","n":12345678901234567890,"tags":["x",null,true]}`+"\n")
 	p.until("document.querySelector(\"[aria-label='Name of the partition key']\").value === 'id'")
 	p.submit("/d/people")

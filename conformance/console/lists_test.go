@@ -27,7 +27,11 @@ func TestLists_Whole(t *testing.T) {
 			if parts := ask[[]string](p, cut); len(parts) > 0 {
 				t.Errorf("%s, %d pixels wide: cut are %q", path, width, parts)
 			}
+			if parts := ask[[]string](p, "[...document.querySelectorAll('.line .pill')].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.textContent)"); len(parts) > 0 {
+				t.Errorf("%s, %d pixels wide: cut are the statuses %q", path, width, parts)
+			}
 			p.sound(path)
+			p.shoot(fmt.Sprintf("lists%s-%d", strings.ReplaceAll(path, "/", "-"), width))
 		}
 	}
 	// Versions that are a millisecond apart look different.

@@ -24,19 +24,93 @@ func TestItems_Pages(t *testing.T) {
 	}
 	p := open(t, ctx, srv)
 	p.visit("/d/pairs")
-	const off = "[...document.querySelectorAll('button')].find((b) => b.textContent === 'Next page').disabled"
-	p.until(off + " === true && document.querySelectorAll('tbody tr').length === 3")
+	// at waits for a page with a number of items, on which only some of the three buttons can be used.
+	at := func(items int, usable string) {
+		t.Helper()
+		p.until(fmt.Sprintf("document.querySelectorAll('tbody tr').length === %d && [...document.querySelectorAll('button')].filter((b) => b.textContent.endsWith(' page') && !b.disabled).map((b) => b.textContent).join() === '%s'", items, usable))
+	}
+	at(3, "")
 	tops := ask[[]float64](p, "['Partition key', 'Sort key'].map((label) => { const r = document.querySelector(`[aria-label='${label}']`).getBoundingClientRect(); return (r.top + r.bottom) / 2; })")
 	if d := tops[0] - tops[1]; d < -1 || d > 1 {
 		t.Errorf("the field of the sort key is %v pixels higher", d)
 	}
 	p.fill("[aria-label='Items a page']", "2")
 	p.pushButton("Read")
-	p.until(off + " === false && document.querySelectorAll('tbody tr').length === 2")
+	at(2, "Next page")
 	p.pushButton("Next page")
-	p.until(off + " === true && document.querySelectorAll('tbody tr').length === 1 && document.body.innerText.includes('Scan: 1 item of 1 read')")
-	p.sound("pages of items")
+	at(1, "First page,Previous page")
+	p.until("document.body.innerText.includes('Scan: 1 item of 1 read, 0.5 RCU, page 2')")
 	p.shoot("items-pages")
+	p.pushButton("Previous page")
+	at(2, "Next page")
+	p.fill("[aria-label='Items a page']", "1")
+	p.pushButton("Read")
+	at(1, "Next page")
+	p.pushButton("Next page")
+	at(1, "First page,Previous page,Next page")
+	p.pushButton("First page")
+	at(1, "Next page")
+	p.sound("pages of items")
+}
+
+// TestItem_Duplicate: a copy of an item needs another key, and leaves the item as it is. The field of its JSON
+// leaves room in a low window.
+func TestItem_Duplicate(t *testing.T) {
+	ctx := browser(t)
+	srv := startThings(t)
+	srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"},"total":{"N":"1"}}}`)
+	p := open(t, ctx, srv)
+	p.resize(1280, 500)
+	p.visit("/d/things")
+	p.click("tbody tr")
+	p.pushButton("Duplicate…")
+	const save = "[...document.querySelectorAll('dialog button')].find((b) => b.textContent === 'Save')"
+	p.until("document.querySelector('dialog h1')?.textContent === 'New item' && document.querySelectorAll('dialog').length === 1")
+	if got := ask[string](p, "document.querySelector('[data-diff]').textContent"); got != "Change the key: the table has an item with this key." || !ask[bool](p, save+".disabled") {
+		t.Errorf("the copy says %q", got)
+	}
+	p.asJSON()
+	p.until("!!document.querySelector('dialog .editor')")
+	if got := ask[float64](p, "document.querySelector('dialog .editor').getBoundingClientRect().height / innerHeight"); got < 0.2 || got > 0.41 {
+		t.Errorf("the field of the JSON has %.2f of the height of the window", got)
+	}
+	p.shoot("item-duplicate")
+	p.pushButton("Form")
+	p.fill("dialog [data-line] [aria-label='Value of an attribute']", "b")
+	p.until("!" + save + ".disabled")
+	p.pushButton("Save")
+	p.until("!document.querySelector('dialog') && document.querySelectorAll('tbody tr').length === 2")
+	if got := ask[string](p, "document.querySelector('tbody').innerText"); !containsAll(got, "S a", "S b") || strings.Count(got, "N 1") != 2 {
+		t.Errorf("the items are %q", got)
+	}
+	p.sound("a copy of an item")
+}
+
+// TestTable_Kept: the tables of indexes, and those of migrations and of the DynamoDB endpoint itself, cannot be
+// changed on their pages.
+func TestTable_Kept(t *testing.T) {
+	ctx := browser(t)
+	srv, m := startFixture(t, "s5-order-entry")
+	p := open(t, ctx, srv)
+	own := ask[string](p, "fetch('/api/v1/tables').then((r) => r.json()).then((all) => all.bigtable.find((t) => t.own)?.table ?? '')")
+	if own == "" {
+		t.Fatal("the endpoint has no table of its own")
+	}
+	for table, said := range map[string]string{
+		m.TargetTable() + "__GSI1": "An index of " + m.SourceTable() + " has its entries in these rows: only the DynamoDB endpoint changes them.",
+		"_migration_schema":        "Migrations keep their state in this table: only tabletop migrate and the DynamoDB endpoint change it.",
+		own:                        "The DynamoDB endpoint keeps its own data in this table: only the endpoint changes it.",
+	} {
+		p.visit("/t/tabletop/" + table)
+		if got := ask[string](p, "document.querySelector('[data-kept]').textContent"); got != said {
+			t.Errorf("%s: the page says %q", table, got)
+		}
+		if got := ask[string](p, "[...document.querySelectorAll('main button')].map((b) => b.textContent).join()"); got != "Collect garbage now" {
+			t.Errorf("%s: the buttons are %s", table, got)
+		}
+		p.sound(table)
+		p.shoot("table-kept")
+	}
 }
 
 // TestPages_NoTable: the page of a missing table leads to the existing ones; like the others

@@ -81,7 +81,7 @@ func TestStreams(t *testing.T) {
 	for range 3 {
 		p.press("ArrowDown", "[aria-label='Writes, the newest first']")
 	}
-	p.until("document.querySelector('[data-attribute=amount]')?.innerText.replace(/\\s+/g, ' ') === 'amount {\"N\":\"1\"} {\"N\":\"2\"}'")
+	p.until("document.querySelector('[data-attribute=amount]')?.innerText.replace(/\\s+/g, ' ') === 'amount N 1 N 2'")
 	p.until("!!document.querySelector('[data-entry=SetCell]')")
 	p.sound("a write")
 	p.shoot("streams")

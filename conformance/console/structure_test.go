@@ -23,7 +23,7 @@ const structure = `(() => {
 	for (const e of document.querySelectorAll('[role=option] button, [role=option] a, button button, a a, a button, label button')) wrong.push('nested: ' + e.outerHTML.slice(0, 120));
 	const ids = [...document.querySelectorAll('[id]')].map((e) => e.id);
 	if (new Set(ids).size !== ids.length) wrong.push('an id twice: ' + ids);
-	for (const e of document.querySelectorAll('p a, li a')) if (e.checkVisibility() && !getComputedStyle(e).textDecorationLine.includes('underline')) wrong.push('only its color marks ' + e.outerHTML.slice(0, 120));
+	for (const e of document.querySelectorAll('p a, li a, .doc td a')) if (e.checkVisibility() && !getComputedStyle(e).textDecorationLine.includes('underline')) wrong.push('only its color marks ' + e.outerHTML.slice(0, 120));
 	for (const e of document.querySelectorAll('a, button')) if (e.checkVisibility() && !(e.innerText.trim() || e.ariaLabel)) wrong.push('no name: ' + e.outerHTML.slice(0, 120));
 	for (const e of document.querySelectorAll('th')) if (!e.innerText.trim() && e.checkVisibility()) wrong.push('an empty head: ' + e.parentElement.outerHTML.slice(0, 120));
 	return wrong;

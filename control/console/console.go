@@ -55,7 +55,7 @@ func write(w http.ResponseWriter, code int, page string) {
 type Documents interface {
 	// Page returns the title and the HTML of a document; ok is false for an unknown name.
 	Page(name string) (title string, content []byte, ok bool)
-	// Contents returns links to all documents; that to current is marked.
+	// Contents returns links to all documents, and to the sections of current, whose link is marked.
 	Contents(current string) []byte
 	// Search returns the sections that contain all words, as JSON for docs.js.
 	Search(words string) []byte
@@ -79,7 +79,11 @@ func document(d Documents, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	head := "<title>" + html.EscapeString(title) + " · "
-	body := `<body><main id="main" class="doc" tabindex="-1"><nav aria-label="Documents">` + find + string(d.Contents(name)) + "</nav><article>" + string(content) + "</article></main>"
+	contents := string(d.Contents(name))
+	if contents != "" {
+		contents = "<details><summary>All documents</summary>" + contents + "</details>" // the script opens it in a wide window
+	}
+	body := `<body><main id="main" class="doc" tabindex="-1"><nav aria-label="Documents">` + find + contents + "</nav><article>" + string(content) + "</article></main>"
 	write(w, http.StatusOK, strings.NewReplacer("<title>", head, "<body>", body).Replace(page()))
 }
 

@@ -114,7 +114,7 @@ async function show() {
   help.hidden = !!doc;
   if (doc) {
     standing().catch(() => {}); // a document needs no token
-    (await import('./docs.js')).show(main);
+    (await import('./docs.js')).show(main, signal);
     document.documentElement.dataset.ready = doc;
     return;
   }

@@ -1,7 +1,8 @@
 // The changes since a snapshot: tables, rows with their cells, and DynamoDB items.
-import { h, exact, jsonText, plain, shown, number } from './dom.js';
+import { h, exact, plain, number } from './dom.js';
 import { bytesShown, textOf, timeOf } from './bytes.js';
 import { part, projectOf, query } from './api.js';
+import { valueShown } from './items.js';
 import { partsShown } from './parts.js';
 
 const marks = { added: '+', removed: '−', changed: '±' };
@@ -15,9 +16,8 @@ export const cellsShown = (row) => [cellRows(row.before, '−', 'gone'), cellRow
 
 function itemShown(i) {
   const names = [...new Set([...Object.keys(i.before ?? {}), ...Object.keys(i.after ?? {})])].sort();
-  const text = (v) => shown(jsonText(v), 400);
   return h('div', {}, h('b', {}, `${marks[i.change]} item of `, plain(i.table)), h('table', {}, h('tbody', {}, names.filter((n) => JSON.stringify(i.before?.[n]) !== JSON.stringify(i.after?.[n])).map((n) =>
-    h('tr', {}, h('th', { scope: 'row' }, exact(n)), h('td', { class: 'gone' }, i.before?.[n] && text(i.before[n])), h('td', {}, i.after?.[n] && text(i.after[n])))))));
+    h('tr', {}, h('th', { scope: 'row' }, exact(n)), h('td', { class: 'gone' }, i.before?.[n] && valueShown(i.before[n])), h('td', {}, i.after?.[n] && valueShown(i.after[n])))))));
 }
 
 /** changesShown returns an element with the answer of snapshots/{name}/changes. */

@@ -93,7 +93,7 @@ export function itemsOf(text) {
 export function importFile(tables, done, preset) {
   const file = h('input', { type: 'file', accept: '.json,.jsonl,.ndjson,.txt', 'aria-label': 'File', required: true });
   const to = h('select', { 'aria-label': 'Table' }, h('option', { value: '' }, 'New table'), tables.map((name) => h('option', { value: name, selected: name === preset }, plain(name))));
-  const fields = keyFields(), fresh = h('div', { class: 'field-group' }, fields.el), said = h('p', { class: 'soft', 'aria-live': 'polite' }, 'One item per line, as DynamoDB JSON or a plain object: the format of “Save as JSON lines”.');
+  const fields = keyFields(), fresh = h('div', { class: 'field-group' }, fields.el), said = h('div', { class: 'soft', 'aria-live': 'polite' }, 'One item per line, as DynamoDB JSON or a plain object: the format of “Save as JSON lines”.');
   let items = [];
   const follow = () => {
     fresh.hidden = to.value !== '';
@@ -104,7 +104,7 @@ export function importFile(tables, done, preset) {
   file.addEventListener('change', async () => {
     items = [];
     if (!file.files[0]) return;
-    try { items = itemsOf(await file.files[0].text()); } catch (err) { fill(said, h('span', { class: 'bad' }, plain(err.message))); return; }
+    try { items = itemsOf(await file.files[0].text()); } catch (err) { fill(said, errorBox(err)); return; }
     said.textContent = `The file has ${counted(items.length, 'item')}.`;
     // The first attribute that all items have is a guess of the key.
     const common = Object.keys(items[0] ?? {}).filter((a) => items.every((i) => ['S', 'N', 'B'].includes(Object.keys(i[a] ?? {})[0])));

@@ -1,5 +1,5 @@
-// Docs: the search of the documents, which the server renders.
-import { h, counted, errorBox, fill, number } from './dom.js';
+// Docs: the documents, which the server renders, with their search and copies of their code.
+import { h, copier, counted, errorBox, fill, number } from './dom.js';
 import { query } from './api.js';
 
 const place = '/docs/search';
@@ -18,12 +18,39 @@ function resultsOf({ count, sections }, words) {
 }
 
 /** show lets the field of a document search while words are typed; Escape shows the document again. */
-export function show(main) {
-  const input = main.querySelector('nav input'), article = main.querySelector('article'), own = [...article.childNodes];
+export function show(main, signal) {
+  const input = main.querySelector('nav input'), article = main.querySelector('article'), list = main.querySelector('nav details');
+  const current = list?.querySelector('[aria-current]'), sections = list?.querySelector('.sections');
+  for (const pre of article.querySelectorAll('pre')) {
+    const line = h('div', { class: 'bar one' });
+    pre.replaceWith(line);
+    line.append(pre, copier('Copy', pre.textContent.replace(/\n$/, ''), 'Copy this block'));
+  }
+  // The keyboard scrolls only an element that can have the focus.
+  const scrollable = new ResizeObserver((sized) => {
+    for (const { target } of sized) {
+      if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+      else target.removeAttribute('tabindex');
+    }
+  });
+  for (const el of article.querySelectorAll('pre, .scroll')) scrollable.observe(el);
+  const own = [...article.childNodes];
   const here = location.pathname === place;
   let asked = 0;
+  // Only a narrow window folds the list: it would hide the document there.
+  const wide = matchMedia('(min-width: 1001px)'), unfold = () => { if (list) list.open = wide.matches; };
+  wide.addEventListener('change', unfold, { signal });
+  unfold();
+  if (current) list.scrollTop = current.offsetTop - list.offsetTop - list.clientHeight / 3;
+  // Results are not a part of the document.
+  function belong(yes) {
+    if (yes) current?.setAttribute('aria-current', 'page');
+    else current?.removeAttribute('aria-current');
+    if (sections) sections.hidden = !yes;
+  }
   async function search() {
     const mine = ++asked, words = input.value.split(/\s+/).filter(Boolean);
+    belong(!words.length);
     if (here) history.replaceState(null, '', place + query({ q: input.value }));
     if (!words.length && !here) return fill(article, own);
     try {

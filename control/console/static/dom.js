@@ -101,13 +101,16 @@ export function button(label, act, props = {}) {
   return b;
 }
 
-/** sentence returns a text with a capital and a full stop. */
-const sentence = (text) => text && text[0].toUpperCase() + text.slice(1) + (/[.?!:]$/.test(text) ? '' : '.');
+/** sentence returns a text with a capital, unless it begins with a name such as testkit.OnItem, and a full stop. */
+export const sentence = (text) => text && text.replace(/^[a-z](?![a-z]*([A-Z0-9_/]|\.\w))/, (c) => c.toUpperCase()) + (/[.?!:]$/.test(text) ? '' : '.');
+
+// own reports whether an error is of the console or of its API: the code and the text of a service stay unchanged.
+const own = (err) => /^[a-z_]*$/.test(err.code ?? '');
+const messageOf = (err) => own(err) ? sentence(err.message ?? String(err)) : err.message;
 
 /** errorBox shows an error, and its remedy. */
 export function errorBox(err) {
-  const own = /^[a-z_]*$/.test(err.code ?? ''), text = err.message ?? String(err); // a service's code and text stay unchanged
-  return h('div', { class: 'note error', role: 'alert' }, !own && h('b', {}, plain(err.code) + ': '), shown(own ? sentence(text) : text, 2000), err.remedy && h('p', { class: 'soft' }, remedyShown(sentence(err.remedy))));
+  return h('div', { class: 'note error', role: 'alert' }, !own(err) && h('b', {}, plain(err.code) + ': '), shown(messageOf(err), 2000), err.remedy && h('p', { class: 'soft' }, remedyShown(sentence(err.remedy))));
 }
 
 // Pages for the requests that remedies name.
@@ -135,7 +138,7 @@ let toast;
 /** notify shows a text for a while, or an error until it is closed. */
 export function notify(what) {
   toast?.remove();
-  const bad = what instanceof Error, text = bad ? what.message + (what.remedy ? ': ' + what.remedy : '') : what;
+  const bad = what instanceof Error, text = bad ? [messageOf(what), what.remedy && sentence(what.remedy)].filter(Boolean).join(' ') : what;
   const mine = toast = h('div', { class: bad ? 'toast error' : 'toast', role: bad ? 'alert' : 'status' }, plain(text.slice(0, 600)), bad && h('button', { type: 'button', class: 'close', 'aria-label': 'Close the message', onclick: () => mine.remove() }));
   // What is outside of a modal dialog cannot be clicked.
   (bad && [...document.querySelectorAll('dialog[open]')].at(-1) || document.body).append(mine);
@@ -232,7 +235,7 @@ export function virtual(of) {
   let chosen = -1, wanted = 0, kept = new Map();
   function make(i) {
     let line;
-    try { line = of.line(i); } catch (err) { line = h('div', { class: 'bad' }, 'cannot be shown: ' + plain(String(err))); }
+    try { line = of.line(i); } catch (err) { line = h('div', { class: 'bad' }, 'Cannot be shown: ' + plain(String(err))); }
     line.classList.add('line');
     line.setAttribute('role', of.pick ? 'option' : 'listitem');
     line.style.height = height + 'px';

@@ -50,6 +50,6 @@ export function grid(columns, rows, widths, text, { kept, sort, sorted }) {
   columns.forEach(([name], i) => apply(i, widths.get(name)));
   table.append(h('colgroup', {}, cols), h('thead', {}, h('tr', {}, columns.map(([name, label], i) => label
     ? h('th', { scope: 'col', title: exact(label), 'aria-sort': { 1: 'ascending', '-1': 'descending' }[sorted(name)] },
-      h('button', { type: 'button', class: 'head', onclick: () => sort(name) }, exact(label), { 1: ' ▴', '-1': ' ▾' }[sorted(name)]), grips[i]) : h('td')))), h('tbody', {}, rows));
+      h('button', { type: 'button', class: 'head', title: `${exact(label)}: sort this page`, onclick: () => sort(name) }, exact(label), { 1: ' ▴', '-1': ' ▾' }[sorted(name)]), grips[i]) : h('td')))), h('tbody', {}, rows));
   return table;
 }

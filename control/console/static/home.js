@@ -3,7 +3,7 @@ import { h, copier, button, confirmed, counted, exact, number, plain, notify, ta
 import { get, post, part } from './api.js';
 import { clientCode } from './clients.js';
 import { createBigtable, createDynamoDB, importFile } from './create.js';
-import { keysPath, rowsPath, streamsPath, tablePath } from './paths.js';
+import { indexed, keysPath, rowsPath, streamsPath, tablePath } from './paths.js';
 import { viewsShown } from './views.js';
 
 function addresses(info, open) {
@@ -107,18 +107,9 @@ function tableList(tables, list, own, info, go) {
   const left = h('small');
   const owner = new Map();
   for (const t of list) for (const name of t.dynamodb ?? []) owner.set(name, t);
-  // An index in a table of its own is named after its table, with two underscores and the index's name.
-  const named = new Map(list.map((t) => [t.name, t]));
-  const above = (t) => {
-    for (let i = t.table.lastIndexOf('__'); i > 0; i = t.table.lastIndexOf('__', i - 1)) {
-      const base = named.get(t.name.slice(0, t.name.length - t.table.length) + t.table.slice(0, i));
-      if (base?.dynamodb && !t.dynamodb) return base;
-    }
-    return undefined;
-  };
-  const indexes = new Map();
+  const named = new Map(list.map((t) => [t.name, t])), indexes = new Map();
   for (const t of list) {
-    const base = above(t);
+    const base = indexed(t, named);
     if (base) (indexes.get(base) ?? indexes.set(base, []).get(base)).push(t);
   }
   const folded = new Set([...indexes.values()].flat());

@@ -1,5 +1,5 @@
 // Items of a DynamoDB table: scan, query and get, and edits with their effects.
-import { h, fill, exact, jsonText, shown, marked, plain, errorBox, button, dialog, footer, confirmed, lineShown, save, tabbed, notify, number, counted } from './dom.js';
+import { h, fill, exact, jsonText, shown, marked, plain, errorBox, button, dialog, footer, confirmed, lineShown, save, sentence, tabbed, notify, number, counted } from './dom.js';
 import { dynamo, get, part, post, query } from './api.js';
 import { escapes, unescapedText } from './bytes.js';
 import { cellsShown, keyShown } from './changes.js';
@@ -68,7 +68,8 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   const said = h('small', { 'aria-live': 'polite' });
   const inQuery = h('a', { hidden: true }, 'Open in Query');
   const results = h('div'), calls = h('div'), widths = new Map();
-  const nextPage = h('button', { type: 'button', disabled: true, onclick: () => { nextPage.disabled = true; starts.push(next); run(); } }, 'Next page');
+  const turn = (label, act) => h('button', { type: 'button', disabled: true, onclick: () => { act(); run(); } }, label);
+  const firstPage = turn('First page', () => { starts = []; }), previousPage = turn('Previous page', () => { starts.pop(); }), nextPage = turn('Next page', () => { starts.push(next); });
   let items = [], starts = [], next, selected = new Set();
   let order; // the column by which this page is sorted, and 1, or -1 for the greatest first
 
@@ -99,6 +100,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   }
 
   async function run() {
+    for (const b of [firstPage, previousPage, nextPage]) b.disabled = true;
     try {
       const operation = hash.value ? 'Query' : 'Scan';
       const asked = request(), answer = await dynamo(operation, asked);
@@ -111,7 +113,13 @@ export async function show(main, { args: [name], info, params, signal, go }) {
       said.textContent = `${operation}: ${counted(answer.response.Count, 'item')} of ${number(answer.response.ScannedCount)} read, ${answer.response.ConsumedCapacity?.CapacityUnits ?? 0} RCU, page ${starts.length + 1}${next ? ', and more' : ''}`;
       fill(calls, answer.calls?.length > 0 && h('details', { class: 'calls' }, h('summary', {}, `As Bigtable: ${counted(answer.calls.length, 'call')}`), callsShown(answer.calls)));
       draw();
-    } catch (err) { fill(results, errorBox(err)); } finally { nextPage.disabled = !next; }
+    } catch (err) {
+      next = undefined;
+      fill(results, errorBox(err));
+    } finally {
+      firstPage.disabled = previousPage.disabled = !starts.length;
+      nextPage.disabled = !next;
+    }
   }
 
   // putLine returns a line for a shell that puts an item. A binary value is base64.
@@ -161,8 +169,10 @@ export async function show(main, { args: [name], info, params, signal, go }) {
 
   const keyText = (item) => Object.values(keyOf(item)).map(valueText).join(' ').slice(0, 200);
 
-  function edit(item) {
-    const area = h('textarea', { rows: 16, 'aria-label': 'The item in the JSON of DynamoDB', value: jsonText(item ? Object.fromEntries(ordered(item, keyNames)) : Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: '' }])), 2) });
+  // edit shows an item, or creates one, with the attributes of another item if it is given.
+  function edit(item, like) {
+    const begin = item ?? like ?? Object.fromEntries(keyNames.map((a) => [a, { [types[a]]: '' }]));
+    const area = h('textarea', { rows: 16, 'aria-label': 'The item in the JSON of DynamoDB', value: jsonText(Object.fromEntries(ordered(begin, keyNames)), 2) });
     const field = codeField(area, 'json');
     const form = itemForm(t.KeySchema.map((k) => [k.AttributeName, types[k.AttributeName]]), (made, reason) => {
       if (!made) return invalid(reason);
@@ -191,10 +201,11 @@ export async function show(main, { args: [name], info, params, signal, go }) {
       fill(diff, h('span', { class: 'bad' }, plain(reason)));
     }
     function changes() {
-      try { now = JSON.parse(area.value); } catch (err) { return invalid(err.message); }
+      try { now = JSON.parse(area.value); } catch (err) { return invalid(sentence(err.message)); }
       if (!now || typeof now !== 'object' || Array.isArray(now)) return invalid('An item is a JSON object whose members are attributes.');
       const empty = keyNames.find((a) => now[a] && Object.values(now[a])[0] === '');
       if (empty !== undefined) return invalid(`Enter a value for ${empty}, which is part of the key.`, now);
+      if (like && jsonText(keyOf(now)) === jsonText(keyOf(like))) return invalid('Change the key: the table has an item with this key.', now);
       const was = item ?? {};
       const lines = [];
       for (const a of new Set([...Object.keys(was), ...Object.keys(now)])) {
@@ -223,6 +234,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
         changes(); // the form may have had a mistake
         if (name === 'Form') form.put(now);
       }, editedAs), h('h2', {}, 'Attribute changes'), diff, h('h2', {}, 'Cell changes'), cells), wrong, footer(item ? 'Close' : 'Cancel',
+        item && button('Duplicate…', () => { d.close(); edit(undefined, item); }),
         item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) })); }, { class: 'danger' }),
         put));
   }
@@ -243,7 +255,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   used();
   main.append(...headOf('Items', { name, about: 'items, DynamoDB', t: under, dynamodb: [name], tables, info }),
     h('form', { onsubmit: (e) => { e.preventDefault(); first(); } }, h('div', { class: 'bar one' }, index, hash, sortOps, options, h('button', { class: 'primary' }, 'Read')), more),
-    h('div', { class: 'bar' }, said, inQuery, h('span', { class: 'bar end' }, acts, button('New item…', () => edit()), button('Import…', () => importFile([name], go, name)), button('First page', first), nextPage)),
+    h('div', { class: 'bar' }, said, inQuery, h('span', { class: 'bar end' }, acts, button('New item…', () => edit()), button('Import…', () => importFile([name], go, name)), firstPage, previousPage, nextPage)),
     calls, results);
   await run();
   const wanted = params.get('key');

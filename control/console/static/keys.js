@@ -48,6 +48,7 @@ export function findings(map) {
 }
 
 const most = 3; // columns of the axis of keys
+const fewest = 60; // moments of the whole map
 
 /** bandsOf cuts the axis of keys: for each segment of the row keys, the ranges whose keys begin alike: [depth, first, last, text]. */
 export function bandsOf(keys) {
@@ -140,8 +141,9 @@ export async function show(main, { args: [instance, id], info, params, signal })
     }
     const [first, last] = window_?.keys ?? [0, map.keys.length - 1];
     const [, , seconds] = spans[span.value];
-    const whole = [new Date(map.columns[0].start) / 1000, new Date(map.columns.at(-1).start) / 1000 + seconds];
-    const [start, end] = window_?.times ?? whole;
+    // A load of seconds has moments before it: a single column would not look like a map over time.
+    const stop = new Date(map.columns.at(-1).start) / 1000 + seconds;
+    const [start, end] = window_?.times ?? [Math.min(new Date(map.columns[0].start) / 1000, stop - fewest * seconds), stop];
     // There are columns only for moments with counts: the moments between them are empty.
     const width = Math.max(1, Math.round((end - start) / seconds)), height = last - first + 1;
     const columns = map.columns.map((c) => ({ x: Math.round((new Date(c.start) / 1000 - start) / seconds), cells: c.cells })).filter((c) => c.x >= 0 && c.x < width);
@@ -152,6 +154,9 @@ export async function show(main, { args: [instance, id], info, params, signal })
     const image = g.createImageData(width, height), pixels = new Uint32Array(image.data.buffer), shades = shadesOf();
     for (const c of columns) for (let i = first; i <= last; i++) bounds.peak = Math.max(bounds.peak, value(c.cells[i]));
     const { found, peak } = bounds;
+    // Without counts of the metric the map would be a black field. A selection stays, since other places have counts.
+    const none = !peak && !window_;
+    picture.hidden = tip.hidden = none;
     pixels.fill(shades[0]);
     const ofTime = new Array(width).fill(0), ofKey = new Array(height).fill(0);
     for (const { x, cells } of columns) {
@@ -174,8 +179,9 @@ export async function show(main, { args: [instance, id], info, params, signal })
     renew(marks, found, () => found.map(([text, rules, i]) => h('div', { class: 'note warn' }, text, i >= 0 && [': ', bytesShown(map.keys[i].first, 80)], '. Lint: ', rules.map(([id, name], n) => [n > 0 && ', ', ruleLink(id, name)]))));
     const total = ofKey.reduce((a, b) => a + b, 0);
     const busiest = ofKey.map((n, i) => [n, first + i]).filter(([n]) => n > 0).sort(([a], [b]) => b - a).slice(0, 12);
-    const what = metric.value === 'bytes' ? 'bytes' : metric.value;
-    renew(sums, [total, what, height, map.keys.length, !!window_, busiest.map(([n, i]) => [n, map.keys[i].first.base64])], () => [h('h2', {}, `${metric.value === 'bytes' ? size(total) : counted(total, what.slice(0, -1))} in ${counted(height, 'key range')}`), busiest.length > 0 && h('table', { class: 'sums' }, h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Busiest key ranges'),
+    const what = metric.value;
+    if (none) renew(sums, ['none', what], () => h('div', { class: 'note' }, `No ${what} in this time range.`));
+    else renew(sums, [total, what, height, map.keys.length, !!window_, busiest.map(([n, i]) => [n, map.keys[i].first.base64])], () => [h('h2', {}, `${metric.value === 'bytes' ? size(total) : counted(total, what.slice(0, -1))} in ${counted(height, 'key range')}`), busiest.length > 0 && h('table', { class: 'sums' }, h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Busiest key ranges'),
       h('th', { scope: 'col', class: 'num' }, what[0].toUpperCase() + what.slice(1)), h('th', { scope: 'col', class: 'num' }, window_ ? 'Share of the selection' : `Share of ${what}`), h('td'))), h('tbody', {}, busiest.map(([n, i]) => h('tr', {},
       h('td', {}, map.keys[i].parts?.length ? partsShown(map.keys[i].parts) : bytesShown(map.keys[i].first, 80)), h('td', { class: 'num' }, shownValue(n)), h('td', { class: 'num soft' }, percent(n, total)), h('td', { class: 'acts' }, linksOf(i))))))]);
     mark();
@@ -224,7 +230,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     const steps = [4, 3, 2].find((n) => 2 * n * (7 * shownValue(peak).length + 8) <= (legend.clientWidth || 190) && (metric.value === 'bytes' || peak % n === 0 || peak > 20)) ?? 1;
     fill(values, peak > 0 && Array.from({ length: steps + 1 }, (_, i) => at(h('span', { class: 'tick' }, shownValue(Math.round(peak * i / steps))), 'left', i / steps)));
     scale.hidden = !peak;
-    caption.textContent = !peak ? `No ${metric.value} in this time range.` : `${metric.value[0].toUpperCase() + metric.value.slice(1)} per key range and ${seconds === 1 ? 'second' : 'minute'}`;
+    caption.textContent = !peak ? `No ${metric.value} in the selection.` : `${metric.value[0].toUpperCase() + metric.value.slice(1)} per key range and ${seconds === 1 ? 'second' : 'minute'}`;
     legend.setAttribute('aria-label', !peak ? caption.textContent : `${caption.textContent}: colors from 0 to ${shownValue(peak)}`);
   }
 

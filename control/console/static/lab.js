@@ -52,7 +52,7 @@ export async function show(main, { info, again, signal }) {
     h('div', { class: 'bar' },
       guarded('Collect garbage now', async () => { const { cells } = await post('gc'); done(`Garbage collection deleted ${counted(cells, 'cell')}.`); }),
       guarded('Delete expired items now', async () => { const { items } = await post('ttl'); done(`${counted(items, 'expired item')} deleted.`); })),
-    h('p', { class: 'soft' }, 'As in the service, reads return such cells until they are deleted. The Rows page strikes them through.'),
+    h('p', { class: 'soft' }, 'As in the service, reads return expired cells until they are deleted. The Rows page strikes them through.'),
     h('div', { class: 'bar last' }, copier('Copy as testkit code', 'env.RunGC()')));
 
   // Snapshots.

@@ -61,13 +61,13 @@ export async function show(main, { info, params, signal }) {
     return;
   }
   const which = h('select', { 'aria-label': 'Fixture', onchange: () => delete out.dataset.previewed }, names.map((n) => h('option', { value: n, selected: n === params.get('fixture') }, plain(n))));
-  const out = h('div', { 'aria-live': 'polite' });
+  const out = h('div', { 'aria-live': 'polite' }, names.length > 0 && h('p', { class: 'soft' }, 'Verify writes the items to a private store, reads them back, compares the rows with the expected ones, and runs every access pattern on both endpoints.'));
   /** run shows the result of a command for a fixture with a mapping text, by default its own. */
   async function run(fixture, verb, mapping, into, link) {
     fill(into, h('p', { class: 'soft' }, `Running ${verb}…`));
     try {
       const r = await post('migrate/' + verb, { fixture, mapping });
-      fill(into, h('div', { class: 'bar', 'data-report': `${verb} ${fixture}` }, h('b', {}, plain(`${verb} of ${fixture}`)), button('Save as JSON', () => save(`${fixture}-${verb}.json`, JSON.stringify(r, null, 2)))),
+      fill(into, h('div', { class: 'bar', 'data-report': `${verb} ${fixture}` }, h('b', {}, plain(`${verb[0].toUpperCase() + verb.slice(1)} of ${fixture}`)), button('Save as JSON', () => save(`${fixture}-${verb}.json`, JSON.stringify(r, null, 2)))),
         verb === 'plan' ? planShown(r) : reportShown(r, verb === 'verify', info, (await get('tables')).bigtable, link));
     } catch (err) { fill(into, errorBox(err)); }
   }
@@ -77,7 +77,6 @@ export async function show(main, { info, params, signal }) {
     return run(which.value, label.toLowerCase(), undefined, out, (f) => h('a', { href: '/migration' + query({ fixture: which.value, item: f.itemKey }) }, 'Item and row'));
   }, props);
   main.append(names.length ? h('div', { class: 'bar' }, which, verb('Verify', { class: 'primary' }), verb('Lint'), verb('Plan'), button('Edit mapping', () => edit()), running)
-    : h('div', { class: 'note' }, 'The folder has no fixtures. Each fixture is a folder inside it.'),
-  h('p', { class: 'soft' }, 'Verify lays the items out in a store of its own, reads them back, compares the rows with the golden ones, and runs every access pattern on both endpoints.'), out);
+    : h('div', { class: 'note' }, 'The folder has no fixtures. Each fixture is a folder inside it.'), out);
   if (names.includes(params.get('fixture')) && (params.has('item') || params.has('edit'))) await edit(params.get('item')).catch((err) => fill(out, errorBox(err)));
 }

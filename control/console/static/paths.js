@@ -17,6 +17,18 @@ export const itemRowPath = (t, info, row, table, key) => {
   return path + query({ of: table, item: JSON.stringify(key) }).replace('?', path.includes('?') ? '&' : '?');
 };
 
+/**
+ * indexed returns the table of an index that has a table of its own; undefined for any other table. named are the listed tables by name:
+ * that of an index is named after its table, with two underscores and the name of the index.
+ */
+export function indexed(t, named) {
+  for (let i = t.table.lastIndexOf('__'); i > 0; i = t.table.lastIndexOf('__', i - 1)) {
+    const base = named.get(t.name.slice(0, t.name.length - t.table.length) + t.table.slice(0, i));
+    if (base?.dynamodb && !t.dynamodb) return base;
+  }
+  return undefined;
+}
+
 /** viewPath returns the path of the page of a view. */
 export const viewPath = (v, info) => `/v/${part(v.instance)}/${part(v.view)}` + query({ project: elsewhere(v, info) });
 

@@ -121,7 +121,7 @@ export async function show(main, { info, params, signal }) {
   let paused = false, waiting = [], missed = 0; // requests during a pause
   let shownID = 0;
 
-  const columns = [['w64', 'Time'], ['w36', ''], ['w150', 'Operation'], ['half', 'Table'], ['twice', 'Key'], ['w80', 'Status'], ['w80 right spare', 'Duration'], ['w64 right spare of-size', 'Size'], ['w48 right spare of-rows', 'Rows'], ['w64 spare of-test', 'Test']];
+  const columns = [['w64', 'Time'], ['w36', ''], ['w150', 'Operation'], ['half', 'Table'], ['twice', 'Key'], ['of-status', 'Status'], ['w80 right spare', 'Duration'], ['w64 right spare of-size', 'Size'], ['w48 right spare of-rows', 'Rows'], ['w64 spare of-test', 'Test']];
   let parents = new Set(); // requestIDs
   // A query that was prepared, and not executed, has no parent.
   const isCall = (r) => r.cause && !inner.checked && (r.operation !== 'PrepareQuery' || parents.has(r.cause));

@@ -4,6 +4,7 @@ import { bytesShown, textOf, timeOf } from './bytes.js';
 import { dynamo as operate, get, live, part, post, projectOf, query } from './api.js';
 import { keyShown } from './changes.js';
 import { headOf } from './head.js';
+import { valueShown } from './items.js';
 import { itemPath, rowsPath } from './paths.js';
 
 const kept = 5000; // lines
@@ -68,10 +69,9 @@ function entryShown(e) {
 function imagesShown(d) {
   const names = [...new Set([...Object.keys(d.OldImage ?? {}), ...Object.keys(d.NewImage ?? {})])].sort();
   if (!names.length) return h('p', { class: 'soft' }, `The stream view ${d.StreamViewType} has only the key.`);
-  const text = (v) => v && shown(jsonText(v), 400);
   return h('table', {}, h('thead', {}, h('tr', {}, ['Attribute', 'Before', 'After'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, names.map((n) => {
     const same = JSON.stringify(d.OldImage?.[n]) === JSON.stringify(d.NewImage?.[n]);
-    return h('tr', { class: same ? 'soft' : '', 'data-attribute': n }, h('th', { scope: 'row' }, exact(n)), h('td', { class: same ? '' : 'gone' }, text(d.OldImage?.[n])), h('td', {}, text(d.NewImage?.[n])));
+    return h('tr', { class: same ? 'soft' : '', 'data-attribute': n }, h('th', { scope: 'row' }, exact(n)), h('td', { class: same ? '' : 'gone' }, d.OldImage?.[n] && valueShown(d.OldImage[n])), h('td', {}, d.NewImage?.[n] && valueShown(d.NewImage[n])));
   })));
 }
 

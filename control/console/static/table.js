@@ -6,6 +6,7 @@ import { mappingShown } from './mapping.js';
 import { internal, inWords } from './rules.js';
 import { go } from './app.js';
 import { headOf } from './head.js';
+import { indexed } from './paths.js';
 import { viewsShown } from './views.js';
 
 const keyText = (schema) => schema.map((k) => `${k.AttributeName} (${k.KeyType === 'HASH' ? 'partition' : 'sort'})`).join(', ');
@@ -72,20 +73,21 @@ export async function show(main, { args: [instance, id], info, params, again }) 
     again();
   };
   const [t, tables, { views, lag }] = await Promise.all([get(at + query({ project })), get('tables'), get('views')]);
-  const { dynamodb: names = [], own: ofEndpoint } = tables.bigtable.find((b) => b.name === t.name) ?? {};
+  const named = new Map(tables.bigtable.map((b) => [b.name, b])), { dynamodb: names = [], own: ofEndpoint } = named.get(t.name) ?? {};
+  const base = indexed(named.get(t.name) ?? t, named), ofMigrations = /^_migration_(schema|state)$/.test(id), kept = ofEndpoint || ofMigrations || base;
   const own = (family) => names.length > 0 && internal(family);
   main.append(...headOf('Table', { name: id, about: `Bigtable table in ${plain(instance)}`, t, dynamodb: names, tables, info }),
     h('p', { class: 'soft' }, h('span', { class: 'mono data' }, plain(t.name)), `, about ${size(t.bytes)}`));
   main.append(h('h2', {}, 'Families'));
   if (!t.families.length) main.append(h('div', { class: 'note' }, 'The table has no families, and accepts no cells without one. Add a family here, or from a shell: ', h('code', {}, `cbt createfamily ${plain(id)} f`)));
   else main.append(h('table', {}, h('thead', {}, h('tr', {}, ['Family', 'Garbage collection', 'Meaning'].map((x) => h('th', { scope: 'col' }, x)), h('td'))), h('tbody', {}, t.families.map((f) =>
-    h('tr', {}, h('td', { class: 'mono' }, plain(f.name), own(f.name) && h('span', { class: 'badge soft', title: internal(f.name) }, 'internal')), h('td', { class: 'mono' }, plain(f.gc)), h('td', {}, f.aggregate && `Aggregate: ${plain(f.aggregate)}. `, plain(inWords(f.gc))), h('td', { class: 'acts' }, !own(f.name) && !ofEndpoint && [
+    h('tr', {}, h('td', { class: 'mono' }, plain(f.name), own(f.name) && h('span', { class: 'badge soft', title: internal(f.name) }, 'internal')), h('td', { class: 'mono' }, plain(f.gc)), h('td', {}, f.aggregate && `Aggregate: ${plain(f.aggregate)}. `, plain(inWords(f.gc))), h('td', { class: 'acts' }, !own(f.name) && !kept && [
       button('Rule…', () => familyForm(f.name, modify), { 'aria-label': `Rule of ${plain(f.name)}` }), ' ',
       button('Drop…', async () => {
         const also = names.length ? ` The items of ${plain(names.join(', '))} lose the attributes in it.` : '';
         if (await confirmed(`Drop the family ${plain(f.name)} and all its cells?${also}`, 'Drop the family')) await modify({ id: f.name, drop: true });
       }, { class: 'danger', 'aria-label': `Drop ${plain(f.name)}` })]))))));
-  main.append(h('div', { class: 'bar' }, button('New family…', () => familyForm(undefined, modify)), button('Collect garbage now', async () => notify(`Garbage collection deleted ${counted((await post('gc')).cells, 'cell')} in all tables.`))));
+  main.append(h('div', { class: 'bar' }, !kept && button('New family…', () => familyForm(undefined, modify)), button('Collect garbage now', async () => notify(`Garbage collection deleted ${counted((await post('gc')).cells, 'cell')} in all tables.`))));
   if (t.splits?.length) main.append(h('h2', {}, counted(t.splits.length, 'initial split')), h('div', {}, t.splits.slice(0, 200).map((s) => h('div', {}, bytesShown(s)))));
   if (t.keys?.length) main.append(h('h2', {}, 'Row keys'), h('table', {}, h('thead', {}, h('tr', {}, ['Rule', 'Segments', 'Meaning'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, t.keys.map((k) =>
     h('tr', {}, h('td', {}, plain(k.rule), h('small', {}, ' of ', plain(k.table))), h('td', { class: 'mono' }, k.segments.map((g, i) => [i > 0 && h('span', { class: 'soft' }, ' · '), h('span', { class: 'part', title: plain(segmentSaid(g)) }, plain(g.template))])),
@@ -94,12 +96,13 @@ export async function show(main, { args: [instance, id], info, params, again }) 
   const reading = views.filter((v) => v.reads.includes(id) && v.name.split('/', 4).join() === t.name.split('/', 4).join());
   if (reading.length) main.append(h('h2', {}, 'Views of this table'), viewsShown({ views: reading, lag }, info, again));
   main.append(h('h2', {}, 'DynamoDB tables in these rows'));
-  if (!names.length) main.append(h('p', { class: 'soft' }, 'None. Only Bigtable clients use these rows.'));
-  for (const name of names) main.append(await dynamoTable(name).catch(errorBox));
-  if (ofEndpoint) {
-    main.append(h('p', { class: 'soft' }, 'The DynamoDB endpoint keeps its own data in this table: only the endpoint changes it.'));
+  if (kept) {
+    main.append(h('p', { class: 'soft', 'data-kept': '' }, base ? ['An index of ', base.dynamodb.map((name, i) => [i > 0 && ', ', h('a', { href: '/d/' + part(name) }, plain(name))]), ' has its entries in these rows: only the DynamoDB endpoint changes them.']
+      : ofMigrations ? 'Migrations keep their state in this table: only tabletop migrate and the DynamoDB endpoint change it.' : 'The DynamoDB endpoint keeps its own data in this table: only the endpoint changes it.'));
     return;
   }
+  if (!names.length) main.append(h('p', { class: 'soft' }, 'None. Only Bigtable clients use these rows.'));
+  for (const name of names) main.append(await dynamoTable(name).catch(errorBox));
   main.append(h('h2', {}, 'Danger zone'), h('div', { class: 'bar' }, prefix, button('Drop rows…', async () => {
     const all = !prefix.value;
     if (!await confirmed(all ? 'Delete all rows of the table?' : `Delete the rows that begin with “${plain(prefix.value)}”?`, 'Delete the rows')) return;
