@@ -416,6 +416,15 @@ func TestProgram_EqualsModel(t *testing.T) {
 			if len(want) > 0 && !p.Rows().contains("row") {
 				t.Fatalf("%v: row is not in %q", f, p.Rows())
 			}
+			if family, qualifier := p.First(); family != "" {
+				first := Cell{Ordinal: testOrdinals[family], Qualifier: qualifier}
+				behind := slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool {
+					return cmp.Or(cmp.Compare(c.Ordinal, first.Ordinal), bytes.Compare(c.Qualifier, first.Qualifier)) < 0
+				})
+				if g := sortedTexts(evaluate(t, p, "row", newSource(behind))); !slices.Equal(g, w) {
+					t.Fatalf("%v: without the cells before %s:%q\ngot  %s\nwant %s", f, family, qualifier, strings.Join(g, "\n     "), strings.Join(w, "\n     "))
+				}
+			}
 		}
 	})
 }
