@@ -455,6 +455,12 @@ func TestHints(t *testing.T) {
 	family := func(p string) *btpb.RowFilter {
 		return &btpb.RowFilter{Filter: &btpb.RowFilter_FamilyNameRegexFilter{FamilyNameRegexFilter: p}}
 	}
+	columns := func(family, first, last string) *btpb.RowFilter {
+		return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: &btpb.ColumnRange{
+			FamilyName: family, StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: []byte(first)},
+			EndQualifier: &btpb.ColumnRange_EndQualifierClosed{EndQualifierClosed: []byte(last)},
+		}}}
+	}
 	newest := &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerColumnLimitFilter{CellsPerColumnLimitFilter: 1}}
 	one := &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowLimitFilter{CellsPerRowLimitFilter: 1}}
 	chain := func(f ...*btpb.RowFilter) *btpb.RowFilter {
@@ -475,6 +481,8 @@ func TestHints(t *testing.T) {
 		{"all", nil, 3000, 3000},
 		{"nothing", block, 0, 1},
 		{"newest of one column", chain(family("a"), qualifier("q50"), newest), 1, 3},
+		{"newest of a range of one column", chain(columns("a", "q50", "q50"), newest), 1, 2},
+		{"newest of a range", chain(columns("a", "q50", "q51"), newest), 2, 3},
 		{"newest of one column, the order of filters reversed", chain(newest, qualifier("q50"), family("a")), 1, 7},
 		{"newest of a column in all families", chain(qualifier("q50"), newest), 3, 6},
 		{"prefix", chain(family("cc"), qualifier("q5.*"), newest), 10, 13},
