@@ -61,11 +61,12 @@ func (c *call) checkAndMutateRow(ctx context.Context, req *btpb.CheckAndMutateRo
 	}
 	rows := program.Rows()
 	canMatch := rows.All() || len(rows.Intersect(filter.OneRow(key)).Spans) > 0
+	from, qualifier := program.First()
 	var matched bool
 	err = c.db.Update(ctx, t.Name, key, func(tx *engine.RowTx) error {
 		matched = false
 		if canMatch {
-			scan := replica.Cells(tx)
+			scan := replica.Cells(tx, from, qualifier)
 			if cells, _, ok := t.cells(scan); ok {
 				_, err := program.Run(ctx, key, cells, func(*filter.Cell) error {
 					matched = true

@@ -231,6 +231,34 @@ func BenchmarkCompareScan(b *testing.B) {
 	})
 }
 
+// BenchmarkScanFrom reads the last of three columns in the row of an update, as a predicate does: with one
+// seek, and with a second one behind the first cell.
+func BenchmarkScanFrom(b *testing.B) {
+	d, keys := fillBench(b, benchRows)
+	read := func(from int, scan func(tx *RowTx) *Scan) func(int) {
+		return func(i int) {
+			if err := d.Update(b.Context(), "t", keys[(from+i*benchStride)%benchRows], func(tx *RowTx) error {
+				s := scan(tx)
+				if !s.NextCell() || string(s.Cell().Qualifier) != "q2" {
+					b.Error("no cell of q2")
+				}
+				return s.Close()
+			}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	// The two visit different rows, so that neither finds the blocks of the other in the cache.
+	cputime.Ratio(b,
+		read(0, func(tx *RowTx) *Scan { return tx.ScanFrom("f", []byte("q2")) }),
+		read(benchRows/2, func(tx *RowTx) *Scan {
+			s := tx.Scan()
+			s.NextCell()
+			s.SeekColumn("f", []byte("q2"))
+			return s
+		}))
+}
+
 // BenchmarkVersions reads the newest of many versions: by timestamp, and of one that was
 // overwritten in place.
 func BenchmarkVersions(b *testing.B) {

@@ -317,6 +317,9 @@ func TestScan_Context(t *testing.T) {
 		for s.NextCell() {
 			n++
 		}
+		if s.NextCell() {
+			t.Error("a cell after the end of a canceled scan")
+		}
 	}
 	if err := s.Close(); !errors.Is(err, context.Canceled) || n > 100 {
 		t.Errorf("after %d cells: %v", n, err)
@@ -612,6 +615,30 @@ func TestWalk(t *testing.T) {
 	mustMutate(t, d, "r", Mutation{Kind: DeleteFromColumn, Family: "f", Qualifier: []byte("a")})
 	if got, want := mustDump(t, d), "\"r\" f:\"a\\x00\" @5 \"v\"\n"; got != want {
 		t.Errorf("after the delete: %q, want %q", got, want)
+	}
+}
+
+// TestWalk_Rows scans rows with repeatedly overwritten cells behind other rows: after the first of them
+// each is checked, and most get a note.
+func TestWalk_Rows(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, Options{})
+	createTest(t, d, "f")
+	for r := range 100 {
+		mustMutate(t, d, fmt.Sprintf("a%03d", r), set("f", "q", 0, "v"))
+	}
+	const hot = 40
+	for i := range 2 * manySteps {
+		for r := range hot {
+			mustMutate(t, d, fmt.Sprintf("b%03d", r), set("f", "q", 0, fmt.Sprint(i)))
+		}
+	}
+	want := mustDump(t, d)
+	if n := d.notes.Load(); n < (hot-mostUnchecked)*3/4 || n > hot {
+		t.Errorf("%d notes of %d rows", n, hot)
+	}
+	if got := mustDump(t, d); got != want || strings.Count(got, "\n") != 100+hot {
+		t.Errorf("with notes:\n%s\nwithout:\n%s", got, want)
 	}
 }
 

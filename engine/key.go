@@ -68,6 +68,22 @@ func escapedLen(k []byte) (n int, plain bool) {
 	}
 }
 
+// plainBytes reports whether the first n bytes of k need no unescaping: escapedLen for the qualifier of a
+// scanned cell, which is short. It reads eight bytes at a time, up to seven behind these, which k must have.
+func plainBytes(k []byte, n int) bool {
+	const low, high = 0x0101010101010101, 0x8080808080808080
+	for i := 0; i < n; i += 8 {
+		word := binary.LittleEndian.Uint64(k[i:])
+		if left := n - i; left < 8 {
+			word |= ^uint64(0) << (8 * left) // as if the bytes behind were not zero
+		}
+		if (word-low)&^word&high != 0 { // a byte is zero
+			return false
+		}
+	}
+	return true
+}
+
 // appendUnescaped appends the string for e, which is escaped and terminated: a prefix whose
 // length escapedLen returned.
 func appendUnescaped(dst, e []byte) []byte {

@@ -49,6 +49,17 @@ func decodeCellKey(k []byte) (c cellKey, ok bool) {
 	}, true
 }
 
+func TestPlainBytes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		k := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 'a', 'b', 'c', 'd', 0x7F, 0x80, 0xFF}), 7, 40).Draw(t, "key")
+		n := rapid.IntRange(0, len(k)-7).Draw(t, "n")
+		if got, want := plainBytes(k, n), bytes.IndexByte(k[:n], escapeByte) < 0; got != want {
+			t.Errorf("plainBytes(%x, %d) = %v", k, n, got)
+		}
+	})
+}
+
 // keyBytes draws strings of the bytes that codecs get wrong, so that prefixes and near misses
 // are common.
 func keyBytes() *rapid.Generator[[]byte] {

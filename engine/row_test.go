@@ -102,8 +102,13 @@ func hidingTable(ctx context.Context) (*DB, error) {
 
 // readSome reads like the predicate of a mutation, and leaves some of the scans open.
 func readSome(tx *RowTx, seed int) error {
-	for ; seed > 0; seed /= 8 {
-		s := tx.Scan()
+	for ; seed > 0; seed /= 16 {
+		var s *Scan
+		if seed%16 < 8 {
+			s = tx.Scan()
+		} else {
+			s = tx.ScanFrom("g", []byte("a"))
+		}
 		switch seed % 4 {
 		case 1:
 			s.NextCell()
@@ -123,6 +128,41 @@ func readSome(tx *RowTx, seed int) error {
 		}
 	}
 	return nil
+}
+
+// TestUpdate_ScanFrom compares scans that begin at a column with a scan of the row, and counts their seeks.
+func TestUpdate_ScanFrom(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, Options{})
+	createTest(t, d, "f", "g", "h")
+	for _, row := range []string{"q", "r", "s"} {
+		mustMutate(t, d, row, set("f", "a", 2, "v"), set("f", "a", 1, "v"), set("f", "b\x00", 0, "v"), set("g", "b", 0, "v"))
+	}
+	for from, want := range map[string]string{
+		"f:": "fa2 fa1 fb\x000 gb0 ", "f:a": "fa2 fa1 fb\x000 gb0 ", "f:a\x00": "fb\x000 gb0 ", "f:b\x00": "fb\x000 gb0 ",
+		"f:c": "gb0 ", "g:": "gb0 ", "g:b": "gb0 ", "g:c": "", "h:": "", "unknown:z": "fa2 fa1 fb\x000 gb0 ",
+	} {
+		if err := d.Update(t.Context(), "t", []byte("r"), func(tx *RowTx) error {
+			family, qualifier, _ := strings.Cut(from, ":")
+			s := tx.ScanFrom(family, []byte(qualifier))
+			var got, again strings.Builder
+			for s.NextCell() {
+				fmt.Fprint(&got, s.Cell().Family, string(s.Cell().Qualifier), s.Cell().Timestamp, " ")
+			}
+			if n := s.it.Stats().ForwardSeekCount[pebble.InterfaceCall]; n != 1 || got.String() != want {
+				t.Errorf("from %q: %q with %d seeks, want %q", from, got.String(), n, want)
+			}
+			for s.Rewind(); s.NextCell(); {
+				fmt.Fprint(&again, s.Cell().Family, string(s.Cell().Qualifier), s.Cell().Timestamp, " ")
+			}
+			if want != "" && again.String() != "fa2 fa1 fb\x000 gb0 " {
+				t.Errorf("from %q, rewound: %q", from, again.String())
+			}
+			return s.Close()
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // TestUpdate_MutateAfterScan: whatever was read of a row before, mutations have the same
@@ -192,7 +232,7 @@ func TestUpdate_MutateAfterScan(t *testing.T) {
 		families = []string{"f", "g"}
 		for range 3 {
 			row := rapid.SampledFrom(rows).Draw(t, "row")
-			if err := apply(row, muts.Draw(t, "muts"), rapid.IntRange(0, 511).Draw(t, "reads")); err != nil {
+			if err := apply(row, muts.Draw(t, "muts"), rapid.IntRange(0, 4095).Draw(t, "reads")); err != nil {
 				t.Fatal(err)
 			}
 			got, err := stored(one)

@@ -51,6 +51,7 @@ type Scan struct {
 	walk  walk
 	held  heldRow
 	holds bool        // the current row is in held, and the iterator is before it
+	usual bool        // the iterator steps through the current row, and no rule hides cells
 	rules *columnRule // hides the cells that the rules collect; nil hides nothing
 	has   bool        // cell is a cell of the current row
 	cell  Cell
@@ -162,6 +163,9 @@ func iterError(err error) error {
 	return fmt.Errorf("engine: read: %w", damage(err))
 }
 
+// checkEvery is the number of moves between two checks of the context.
+const checkEvery = 64
+
 // alive reports whether the scan may continue, and otherwise sets s.err.
 func (s *Scan) alive() bool {
 	if s.it == nil || s.err != nil {
@@ -171,8 +175,7 @@ func (s *Scan) alive() bool {
 		s.err = ErrClosed
 		return false
 	}
-	const every = 64
-	if s.work++; s.work >= every {
+	if s.work++; s.work >= checkEvery {
 		s.work = 0
 		if err := s.ctx.Err(); err != nil {
 			s.err = err
@@ -186,7 +189,7 @@ func (s *Scan) alive() bool {
 // false at the end of the scan or after an error.
 func (s *Scan) NextRow() bool {
 	if s.at == atNone && s.nextSpan == 1 {
-		s.work = 64 // so that the context is checked before the first read
+		s.work = checkEvery // so that the context is checked before the first read
 	}
 	if !s.alive() {
 		s.at, s.has = atNone, false
@@ -295,6 +298,7 @@ func (s *Scan) startRow() bool {
 		return false
 	}
 	s.at = atFresh
+	s.usual = !s.holds && !s.walk.hot && s.rules == nil
 	return true
 }
 
@@ -392,7 +396,14 @@ func (s *Scan) Row() []byte {
 // NextCell moves to the next cell of the current row. It returns false at the end of the row or
 // after an error.
 func (s *Scan) NextCell() bool {
+	if s.usual && (s.at == atCell || s.at == atSkip) && s.work < checkEvery {
+		s.work++
+		return s.step()
+	}
 	if !s.alive() {
+		if s.at != atNone {
+			s.at, s.has = atEnd, false
+		}
 		return false
 	}
 	switch s.at {
@@ -428,6 +439,29 @@ func (s *Scan) NextCell() bool {
 	return true
 }
 
+// step does what NextCell does from a cell of a usual row, with fewer calls: most of a scan is steps.
+func (s *Scan) step() bool {
+	if s.it.Next() && bytes.HasPrefix(s.it.Key(), s.prefix) {
+		k := s.it.Key()
+		rest := k[len(s.prefix):]
+		switch {
+		case s.at == atSkip && bytes.HasPrefix(rest, s.target[len(s.prefix):]):
+			// Most columns have one version, and one step is cheaper than a seek.
+			s.target = prefixEnd(s.target)
+			s.it.SeekGE(s.target)
+			k = s.findLive()
+		case len(rest) < ordinalLen+terminatorLen+timestampLen || binary.BigEndian.Uint16(rest) != s.cell.Ordinal:
+			k = s.findLive()
+		}
+		if k != nil && s.load(k) {
+			s.at = atCell
+			return true
+		}
+	}
+	s.endRow()
+	return false
+}
+
 // endRow notes the end of the current row, or a read error.
 func (s *Scan) endRow() {
 	if s.err == nil && !s.it.Valid() {
@@ -442,20 +476,19 @@ func (s *Scan) endRow() {
 // load reads the current cell, whose key is k.
 func (s *Scan) load(k []byte) bool {
 	column := k[len(s.prefix) : len(k)-timestampLen]
-	qualifier := column[ordinalLen:]
-	n, plain := escapedLen(qualifier)
-	if n != len(qualifier) {
-		s.err = fmt.Errorf("engine: row %q: key %x is not the key of a cell", s.row, k)
-		return false
-	}
 	if ordinal := binary.BigEndian.Uint16(column); ordinal != s.cell.Ordinal || s.cell.Family == "" {
 		s.cell.Ordinal, s.cell.Family = ordinal, s.t.live(ordinal).Name
 	}
-	if plain {
-		s.cell.Qualifier = qualifier[: n-terminatorLen : n-terminatorLen]
-	} else {
+	qualifier := column[ordinalLen:]
+	if n := len(qualifier) - terminatorLen; qualifier[n] == escapeByte && qualifier[n+1] == terminatorByte &&
+		plainBytes(k[len(k)-timestampLen-len(qualifier):], n) {
+		s.cell.Qualifier = qualifier[:n:n]
+	} else if n, _ := escapedLen(qualifier); n == len(qualifier) {
 		s.escapedQualifier = appendUnescaped(s.escapedQualifier[:0], qualifier)
 		s.cell.Qualifier = s.escapedQualifier
+	} else {
+		s.err = fmt.Errorf("engine: row %q: key %x is not the key of a cell", s.row, k)
+		return false
 	}
 	s.cell.Timestamp = keyTimestamp(k)
 	if s.holds {
@@ -570,85 +603,4 @@ func (s *Scan) Close() error {
 		}
 	}
 	return s.err
-}
-
-// walk steps through the cells of a row. Next of a Pebble iterator visits every overwritten
-// value of a key that the memtable still holds: thousands for a counter. A walk that meets
-// many notes it at the row's latch, and the following walks seek past them. For cells without
-// overwritten values a seek costs more. Only speed depends on the notes.
-type walk struct {
-	hot     bool
-	counted bool   // steps and calls are current: the iterator has not moved since the end of the previous row
-	steps   int    // internal steps of the iterator when the row began
-	calls   int    // and the calls that caused them
-	seek    []byte // scratch
-}
-
-const (
-	// manySteps is the number of overwritten values in one row that is worth a note, if there
-	// are also more than seekSteps per cell: a seek costs about that many steps.
-	manySteps = 64
-	seekSteps = 16
-	// hotWalks is the number of walks that a note lasts. The next walk steps again, to check
-	// whether the values still exist.
-	hotWalks = 1024
-)
-
-// begin starts the walk through a row, hot if the row's latch has a note.
-func (w *walk) begin(it *pebble.Iterator, hot bool) {
-	w.hot = hot
-	if !w.counted {
-		w.steps, w.calls = stepsOf(it)
-	}
-	w.counted = false
-}
-
-// next moves the iterator, which is valid, to the next cell before limit and reports whether
-// there is one. A nil limit is unbounded.
-func (w *walk) next(it *pebble.Iterator, limit []byte) bool {
-	if !w.hot {
-		return it.NextWithLimit(limit) == pebble.IterValid
-	}
-	w.seek = append(append(w.seek[:0], it.Key()...), 0)
-	return it.SeekGEWithLimit(w.seek, limit) == pebble.IterValid
-}
-
-// end stores the steps of the iterator for the next row, and reports whether the walk should leave a
-// note at the row's latch.
-func (w *walk) end(it *pebble.Iterator) bool {
-	if w.hot {
-		return false
-	}
-	steps, calls := stepsOf(it)
-	inRow, inCalls := steps-w.steps, calls-w.calls
-	w.steps, w.calls, w.counted = steps, calls, true
-	return inRow-inCalls > manySteps+inCalls*seekSteps
-}
-
-// takeNote reports whether a latch has a note, and consumes one walk of it.
-func (d *DB) takeNote(latch int) bool {
-	hint := &d.overwritten[latch]
-	if hint.Load() <= 0 {
-		return false
-	}
-	left := hint.Add(-1)
-	if left == 0 {
-		d.notes.Add(-1)
-	}
-	return left >= 0
-}
-
-// note makes the next walks through rows of the latch seek.
-func (d *DB) note(latch int) {
-	if d.overwritten[latch].Swap(hotWalks) <= 0 {
-		d.notes.Add(1)
-	}
-}
-
-// stepsOf returns the number of internal steps of the iterator, and the number of steps that its
-// caller requested.
-func stepsOf(it *pebble.Iterator) (inside, asked int) {
-	s := it.Stats()
-	return s.ForwardStepCount[pebble.InternalIterCall] + s.ReverseStepCount[pebble.InternalIterCall],
-		s.ForwardStepCount[pebble.InterfaceCall] + s.ReverseStepCount[pebble.InterfaceCall]
 }

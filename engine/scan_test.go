@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 // TestScan_Moment scans a table that is deleted and undeleted repeatedly: a scan sees all of
@@ -57,6 +60,40 @@ func TestScan_Moment(t *testing.T) {
 	for _, s := range []*Snapshot{one, other} {
 		if err := s.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestScan_ForeignKey reads a row with a key behind its first cell that is not the key of a cell.
+func TestScan_ForeignKey(t *testing.T) {
+	t.Parallel()
+	for _, rest := range []string{"", "\x00\x00q", "\x00\x00q\x00\x01", "\x00\x00qqqqqqqqqqqqqqqqqqqqqq", "\x00\x00q\x00\x01q\x00\x01\x80\x00\x00\x00\x00\x00\x00\x00"} {
+		for _, skip := range []bool{false, true} {
+			d := openTest(t, Options{})
+			createTest(t, d, "f")
+			mustMutate(t, d, "r", set("f", "a", 0, "v"))
+			tab, err := d.lookup("t")
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := append(appendRowPrefix(nil, tab.def.ID, []byte("r")), rest...)
+			if err := d.pebble.Set(key, []byte("v"), pebble.NoSync); err != nil {
+				t.Fatal(err)
+			}
+			s, err := d.Scan(t.Context(), "t", ScanOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for s.NextRow() {
+				for s.NextCell() {
+					if skip {
+						s.SkipColumn()
+					}
+				}
+			}
+			if err := s.Close(); err == nil || !strings.Contains(err.Error(), "not the key of a cell") {
+				t.Errorf("%q: error %v", rest, err)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -34,12 +35,14 @@ const (
 var columnTypes = map[string]string{numberCells: ":N", boolCells: ":BOOL", arrayCells: ":L, :SS or :NS", objectCells: ":M"}
 
 // plainNumber matches numbers as DynamoDB writes them: 007 is a code, and would lose its zeros.
-var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,37})(\.[0-9]{1,37})?([eE][-+]?[0-9]{1,3})?$`)
+var plainNumber = sync.OnceValue(func() *regexp.Regexp { // large: it counts to 37
+	return regexp.MustCompile(`^-?(0|[1-9][0-9]{0,37})(\.[0-9]{1,37})?([eE][-+]?[0-9]{1,3})?$`)
+})
 
 // cellKind returns the kind of a cell, "" for text.
 func cellKind(text []byte) string {
 	switch begin := bytes.TrimLeft(text, jsonSpace); {
-	case plainNumber.Match(text):
+	case plainNumber().Match(text):
 		return numberCells
 	case bytes.EqualFold(text, []byte("true")), bytes.EqualFold(text, []byte("false")):
 		return boolCells
@@ -92,11 +95,13 @@ func shapeOf(text string) string {
 
 // valueNames matches texts that look like values rather than attribute names: a date, a UUID,
 // an address.
-var valueNames = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[^@\s]+@[^@\s]+\.[^@\s]+|https?://.*)$`)
+var valueNames = sync.OnceValue(func() *regexp.Regexp { // large
+	return regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[^@\s]+@[^@\s]+\.[^@\s]+|https?://.*)$`)
+})
 
 // likeValue reports whether the name of a column looks like a value.
 func likeValue(name string) bool {
-	return cellKind([]byte(name)) != "" || valueNames.MatchString(name)
+	return cellKind([]byte(name)) != "" || valueNames().MatchString(name)
 }
 
 // headerHint suggests how to read a file without a header if names look like values.

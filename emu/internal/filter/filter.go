@@ -205,6 +205,20 @@ func (p *Program) Rows() RowSet { return p.rows }
 // unknown. It considers only filters in chains, not the branches of interleaves and conditions.
 func (p *Program) Family() string { return p.family }
 
+// First returns a column with no cell before it that can change the output of the filter, or an empty
+// family if that is unknown.
+func (p *Program) First() (family string, qualifier []byte) {
+	switch s := p.first.(type) {
+	case *columnRangeStage:
+		return s.family, s.start
+	case *familyRegexStage:
+		if s.re.isLiteral {
+			return s.literal, nil
+		}
+	}
+	return "", nil
+}
+
 // Run evaluates the filter over one row and calls emit for each output cell, in order. The cell and
 // its slices are valid during the call of emit. Run returns the number of cells read in the last
 // pass. The error is that of emit, that of the context, which only regular expressions check,

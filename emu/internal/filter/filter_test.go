@@ -416,6 +416,15 @@ func TestProgram_EqualsModel(t *testing.T) {
 			if len(want) > 0 && !p.Rows().contains("row") {
 				t.Fatalf("%v: row is not in %q", f, p.Rows())
 			}
+			if family, qualifier := p.First(); family != "" {
+				first := Cell{Ordinal: testOrdinals[family], Qualifier: qualifier}
+				behind := slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool {
+					return cmp.Or(cmp.Compare(c.Ordinal, first.Ordinal), bytes.Compare(c.Qualifier, first.Qualifier)) < 0
+				})
+				if g := sortedTexts(evaluate(t, p, "row", newSource(behind))); !slices.Equal(g, w) {
+					t.Fatalf("%v: without the cells before %s:%q\ngot  %s\nwant %s", f, family, qualifier, strings.Join(g, "\n     "), strings.Join(w, "\n     "))
+				}
+			}
 		}
 	})
 }
@@ -446,6 +455,12 @@ func TestHints(t *testing.T) {
 	family := func(p string) *btpb.RowFilter {
 		return &btpb.RowFilter{Filter: &btpb.RowFilter_FamilyNameRegexFilter{FamilyNameRegexFilter: p}}
 	}
+	columns := func(family, first, last string) *btpb.RowFilter {
+		return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: &btpb.ColumnRange{
+			FamilyName: family, StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: []byte(first)},
+			EndQualifier: &btpb.ColumnRange_EndQualifierClosed{EndQualifierClosed: []byte(last)},
+		}}}
+	}
 	newest := &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerColumnLimitFilter{CellsPerColumnLimitFilter: 1}}
 	one := &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowLimitFilter{CellsPerRowLimitFilter: 1}}
 	chain := func(f ...*btpb.RowFilter) *btpb.RowFilter {
@@ -466,6 +481,8 @@ func TestHints(t *testing.T) {
 		{"all", nil, 3000, 3000},
 		{"nothing", block, 0, 1},
 		{"newest of one column", chain(family("a"), qualifier("q50"), newest), 1, 3},
+		{"newest of a range of one column", chain(columns("a", "q50", "q50"), newest), 1, 2},
+		{"newest of a range", chain(columns("a", "q50", "q51"), newest), 2, 3},
 		{"newest of one column, the order of filters reversed", chain(newest, qualifier("q50"), family("a")), 1, 7},
 		{"newest of a column in all families", chain(qualifier("q50"), newest), 3, 6},
 		{"prefix", chain(family("cc"), qualifier("q5.*"), newest), 10, 13},

@@ -89,7 +89,11 @@ func (s *columnRangeStage) push(r *run, c *Cell) hint {
 	case 1:
 		return hint{to: nextRow}
 	}
-	return oneFamily(s.next.push(r, c))
+	h := s.next.push(r, c)
+	if h.to == nextColumn && !s.noEnd && bytes.Equal(c.Qualifier, s.end) {
+		return hint{to: nextRow} // of the last column of the range
+	}
+	return oneFamily(h)
 }
 
 // timestampRange implements timestamp_range_filter: [start, end) in microseconds.

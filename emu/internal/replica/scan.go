@@ -69,15 +69,16 @@ func (r *Rows) Scan(ctx context.Context, t *engine.Table, at At, o engine.ScanOp
 	return &scan{stored: s, now: r.o.Control.o.Now(), table: t, rows: rows, sees: x.sight(at.Cluster), reverse: o.Reverse}, nil
 }
 
-// Cells returns the cells that the caller's cluster sees in the row of tx. The caller must close
-// the result before it mutates the row.
-func Cells(tx *engine.RowTx) Scan {
+// Cells returns the cells that the caller's cluster sees in the row of tx, for a filter that needs
+// no cells before the given column; with an empty family it may need all cells. The caller must close the
+// result before it mutates the row.
+func Cells(tx *engine.RowTx, family string, qualifier []byte) Scan {
 	if r := tx.Recorder(); r != nil {
 		if cells, ok := r.Row(tx).(*cursor); ok {
 			return &scan{on: cells, stored: &stored{Scan: &engine.Scan{}}}
 		}
 	}
-	return &stored{Scan: tx.Scan()}
+	return &stored{Scan: tx.ScanFrom(family, qualifier)}
 }
 
 // scan scans a table that has pending rows. It reads those from the field rows, and all others from

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -159,7 +160,9 @@ func (f Folder) End(p source.Part, done Complete) error {
 
 // fileName matches the name of a file of a part. The process of a running part holds the
 // lock; without such a process, the file has no meaning.
-var fileName = regexp.MustCompile(`^([a-z]+)-([0-9]{1,9})-of-([0-9]{1,9})\.(checkpoint|done|rows\..+|lock)$`)
+var fileName = sync.OnceValue(func() *regexp.Regexp { // large: it counts to 9
+	return regexp.MustCompile(`^([a-z]+)-([0-9]{1,9})-of-([0-9]{1,9})\.(checkpoint|done|rows\..+|lock)$`)
+})
 
 // there returns the parts with a file in the folder, by the total number of parts.
 func (f Folder) there() (map[int]map[int]bool, error) {
@@ -169,7 +172,7 @@ func (f Folder) there() (map[int]map[int]bool, error) {
 	}
 	there := map[int]map[int]bool{}
 	for _, e := range entries {
-		m := fileName.FindStringSubmatch(e.Name())
+		m := fileName().FindStringSubmatch(e.Name())
 		if m == nil || m[1] != f.Verb || m[4] == "lock" {
 			continue
 		}
@@ -268,7 +271,7 @@ func Reports(all []*Complete) (reports []*report.Report) {
 func (f Folder) Remove(of int) error {
 	entries, err := os.ReadDir(f.Dir)
 	for _, e := range entries {
-		m := fileName.FindStringSubmatch(e.Name())
+		m := fileName().FindStringSubmatch(e.Name())
 		if m == nil || m[1] != f.Verb || m[3] != strconv.Itoa(of) && m[4] != "lock" {
 			continue
 		}
