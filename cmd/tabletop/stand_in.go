@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -149,10 +150,12 @@ func (p *program) runShell(ctx context.Context, name string, args []string) int 
 
 // portCheck matches a command by which Testcontainers checks that a port is open. Its groups have
 // the port, in hexadecimal digits or as a decimal number.
-var portCheck = regexp.MustCompile(`^(?:cat /proc/net/tcp\S* \| awk '\{print \$2\}' \| grep -i '?:(?:0\*)?([0-9a-fA-F]+)'?` +
-	`|grep -i ':(?:0\*)?([0-9a-fA-F]+)' /proc/net/tcp\*` +
-	`|nc -vz -w 1 localhost ([0-9]+)` +
-	`|(?:/bin/(?:ba)?sh -c ')?</dev/tcp/localhost/([0-9]+)'?)$`)
+var portCheck = sync.OnceValue(func() *regexp.Regexp { // large
+	return regexp.MustCompile(`^(?:cat /proc/net/tcp\S* \| awk '\{print \$2\}' \| grep -i '?:(?:0\*)?([0-9a-fA-F]+)'?` +
+		`|grep -i ':(?:0\*)?([0-9a-fA-F]+)' /proc/net/tcp\*` +
+		`|nc -vz -w 1 localhost ([0-9]+)` +
+		`|(?:/bin/(?:ba)?sh -c ')?</dev/tcp/localhost/([0-9]+)'?)$`)
+})
 
 // portChecks returns the ports of a check. Each group must have an open port. The command has the
 // form "true && (A || B) && (C || D)", or is a single check.
@@ -163,7 +166,7 @@ func portChecks(command string) (groups [][]uint16, ok bool) {
 		}
 		var ports []uint16
 		for check := range strings.SplitSeq(group, "||") {
-			m := portCheck.FindStringSubmatch(strings.TrimSpace(check))
+			m := portCheck().FindStringSubmatch(strings.TrimSpace(check))
 			if m == nil {
 				return nil, false
 			}

@@ -1,6 +1,9 @@
 package syntax
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // reserved are the keywords that are names only between backticks.
 const reserved = `
@@ -41,7 +44,7 @@ type word struct {
 }
 
 // words has the keywords by their text in capitals.
-var words = func() map[string]word {
+var words = sync.OnceValue(func() map[string]word {
 	words := map[string]word{}
 	for _, text := range strings.Fields(reserved) {
 		words[text] = word{text, true}
@@ -50,7 +53,7 @@ var words = func() map[string]word {
 		words[text] = word{text, false}
 	}
 	return words
-}()
+})
 
 // maxWord is the length of the longest keyword.
 const maxWord = len("ASSERT_ROWS_MODIFIED")
@@ -68,6 +71,6 @@ func keyword(name string) (word, bool) {
 		}
 		capitals[i] = c
 	}
-	w, ok := words[string(capitals[:len(name)])]
+	w, ok := words()[string(capitals[:len(name)])]
 	return w, ok
 }

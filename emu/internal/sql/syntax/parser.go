@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -66,7 +67,7 @@ func (p *parser) statement() *Statement {
 		}
 		stmt.Hints = p.hints()
 	}
-	if p.tok.word.text != "" && otherStatements[p.tok.word.text] {
+	if p.tok.word.text != "" && otherStatements()[p.tok.word.text] {
 		p.reject(p.tok.word.text, p.tok.at)
 	}
 	if !p.queryStarts() {
@@ -80,7 +81,7 @@ func (p *parser) statement() *Statement {
 }
 
 // otherStatements are the first words of the statements of GoogleSQL that are not queries.
-var otherStatements = func() map[string]bool {
+var otherStatements = sync.OnceValue(func() map[string]bool {
 	words := map[string]bool{}
 	for _, w := range strings.Fields(`ABORT ALTER ANALYZE ASSERT BEGIN CALL CLONE COMMIT CREATE DEFINE
 		DELETE DESC DESCRIBE DROP EXECUTE EXPLAIN EXPORT GRANT GRAPH IMPORT INSERT LOAD MERGE MODULE
@@ -88,7 +89,7 @@ var otherStatements = func() map[string]bool {
 		words[w] = true
 	}
 	return words
-}()
+})
 
 // advance reads the next token.
 func (p *parser) advance() {
