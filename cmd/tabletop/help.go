@@ -151,7 +151,7 @@ func topic(name string) string {
 type versionCommand struct{}
 
 // Run prints the version.
-func (*versionCommand) Run(_ context.Context, p *program) error {
+func (*versionCommand) Run(_ context.Context, p *program) error { //nolint:unparam // a runner returns an error
 	_, _ = fmt.Fprintln(p.stdout, version())
 	return nil
 }
