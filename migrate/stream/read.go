@@ -22,8 +22,9 @@ const (
 	// answer is read after the one before was applied: it is as new as possible.
 	farBehind = 5 * time.Second
 	// readEvery is the time between two calls for a shard that is written all the time, so that an answer
-	// has several records.
+	// has several records. After manyBytes, more of them may be waiting.
 	readEvery = 100 * time.Millisecond
+	manyBytes = answerBytes / 4
 )
 
 // answer is an answer of GetRecords.
@@ -169,7 +170,7 @@ func (s *Stream) settle(ctx context.Context, a *answer, began time.Time) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if left := readEvery - s.opts.Now().Sub(began); left > 0 {
+	if left := readEvery - s.opts.Now().Sub(began); left > 0 && a.bytes < manyBytes {
 		return s.opts.Sleep(ctx, min(left, readEvery))
 	}
 	return nil

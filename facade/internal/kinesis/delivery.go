@@ -135,6 +135,9 @@ func (d *Delivery) Run(ctx context.Context, from Checkpoint) error {
 	d.checkpoint = from
 	d.checkpoint.At = max(from.At, d.Target.From)
 	d.read, d.taken = changelog.Position{Sequence: d.checkpoint.At}, map[changelog.Position]bool{}
+	if err := d.note(); err != nil { // before the first records, which may fail
+		d.Logger.WarnContext(ctx, "the time of a delivery is not noted", slog.String("table", d.Target.Table), slog.Any("error", err))
+	}
 	pause := firstPause
 	for {
 		grown, before := d.Source.Grown(), len(d.taken) // before the read

@@ -127,8 +127,8 @@ func (d *Dir) change(change func(map[string]time.Time)) (err error) {
 	return d.root.Rename(next, deliveredFile)
 }
 
-// earliest returns the earliest time of the deliveries; the zero time if there is none. It removes deliveries that a day
-// separates from the latest: their server is gone, and the records that they lack were dropped.
+// earliest returns the earliest time of the deliveries; the zero time without deliveries. It removes those that are a day
+// behind the latest: no server continues them, and the records that they lack were dropped.
 func earliest(all map[string]time.Time) (at time.Time) {
 	latest := time.Time{}
 	for _, t := range all {
