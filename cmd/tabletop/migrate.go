@@ -183,7 +183,7 @@ func asInputError(err error) error {
 // of a follower, unless GOMEMLIMIT or GOGC override them.
 const (
 	memoryGoal       = 320 << 20
-	followGoal       = 192 << 20
+	followGoal       = 160 << 20
 	relaxedGCPercent = 300
 )
 
