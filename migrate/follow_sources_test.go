@@ -286,24 +286,7 @@ func TestFollow_Kinesis(t *testing.T) {
 			t.Parallel()
 			sent, given := t.TempDir(), t.TempDir()
 			l := create(t, followedTable, testkit.WithDynamoDBOptions(facade.Options{KinesisDir: sent}))
-			_, err := l.ddb.EnableKinesisStreamingDestination(t.Context(), &dynamodb.EnableKinesisStreamingDestinationInput{
-				TableName: aws.String("Things"), StreamArn: aws.String("arn:aws:kinesis:us-east-1:000000000000:stream/changes"),
-				EnableKinesisStreamingConfiguration: &types.EnableKinesisStreamingConfiguration{ApproximateCreationDateTimePrecision: precision},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for {
-				d, err := l.ddb.DescribeKinesisStreamingDestination(t.Context(), &dynamodb.DescribeKinesisStreamingDestinationInput{TableName: aws.String("Things")})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if d.KinesisDataStreamDestinations[0].DestinationStatus == types.DestinationStatusActive {
-					break
-				}
-				l.env.Advance(time.Second)
-				_ = pause(t.Context(), time.Second)
-			}
+			l.enableKinesis(t, precision)
 			r := rand.New(rand.NewPCG(11, uint64(len(precision))))
 			for range 50 {
 				l.write(t, r)
@@ -356,10 +339,61 @@ func TestFollow_Kinesis(t *testing.T) {
 	}
 }
 
+// TestFollow_KinesisQuiet: a server states how far the records in its folder are complete, so the watermark of a
+// table moves that nobody writes.
+func TestFollow_KinesisQuiet(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := create(t, followedTable, testkit.WithDynamoDBOptions(facade.Options{KinesisDir: dir}))
+	l.enableKinesis(t, types.ApproximateCreationDateTimePrecisionMicrosecond)
+	r := rand.New(rand.NewPCG(11, 1))
+	for range 20 {
+		l.write(t, r)
+	}
+	l.env.Advance(time.Minute)
+	l.load(t)
+	l.write(t, r)
+	written := l.now()
+	l.env.Advance(time.Hour)
+	o := l.options("quiet")
+	o.KinesisDir, o.Source, o.Until = dir, stream.Clients{}, written.Add(30*time.Minute)
+	if err := migrate.Follow(t.Context(), l.target, o); err != nil {
+		t.Fatal(err)
+	}
+	all, err := migrate.Status(t.Context(), l.target, l.common())
+	if err != nil || len(all) != 1 || all[0].Rule != "delivered" {
+		t.Errorf("the status is %+v, error %v", all, err)
+	}
+	l.verify(t)
+}
+
 func put(t *testing.T, dir, name string, lines [][]byte) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), bytes.Join(lines, nil), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// enableKinesis enables a destination of the table, and waits until it is active.
+func (l *live) enableKinesis(t *testing.T, precision types.ApproximateCreationDateTimePrecision) {
+	t.Helper()
+	_, err := l.ddb.EnableKinesisStreamingDestination(t.Context(), &dynamodb.EnableKinesisStreamingDestinationInput{
+		TableName: aws.String("Things"), StreamArn: aws.String("arn:aws:kinesis:us-east-1:000000000000:stream/changes"),
+		EnableKinesisStreamingConfiguration: &types.EnableKinesisStreamingConfiguration{ApproximateCreationDateTimePrecision: precision},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		d, err := l.ddb.DescribeKinesisStreamingDestination(t.Context(), &dynamodb.DescribeKinesisStreamingDestinationInput{TableName: aws.String("Things")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.KinesisDataStreamDestinations[0].DestinationStatus == types.DestinationStatusActive {
+			return
+		}
+		l.env.Advance(time.Second)
+		_ = pause(t.Context(), time.Second)
 	}
 }
 

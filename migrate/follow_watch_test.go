@@ -1,15 +1,23 @@
 package migrate_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
+	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -94,5 +102,69 @@ func TestFollow_TargetChanged(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// countedSaves counts the checkpoints that a follower writes.
+type countedSaves struct {
+	grpc.ClientConnInterface
+	saves atomic.Int64
+}
+
+func (c *countedSaves) Invoke(ctx context.Context, method string, in, out any, opts ...grpc.CallOption) error {
+	if r, ok := in.(*btpb.CheckAndMutateRowRequest); ok && bytes.Equal(r.GetRowKey(), ms.CheckpointRow("t", "stream")) && len(r.GetTrueMutations()) > 0 {
+		c.saves.Add(1)
+	}
+	return c.ClientConnInterface.Invoke(ctx, method, in, out, opts...)
+}
+
+// A follower of a quiet table writes one checkpoint for each report, which come once a second. While it applies changes
+// there are more.
+func TestFollow_Saves(t *testing.T) {
+	t.Parallel()
+	l := create(t, followedTable)
+	r := rand.New(rand.NewPCG(17, 1))
+	l.env.Advance(5 * time.Minute)
+	l.write(t, r)
+	l.load(t)
+	counted := &countedSaves{ClientConnInterface: l.target}
+	between := make(chan int64) // checkpoints without a report, so far
+	o, reports := l.options("one"), int64(0)
+	o.Report = func(migrate.FollowStatus) {
+		reports++
+		select {
+		case between <- counted.saves.Load() - reports:
+		case <-t.Context().Done():
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- migrate.Follow(ctx, counted, o) }()
+	for phase := ""; phase != "FOLLOWING"; <-between {
+		all, err := migrate.Status(t.Context(), l.target, l.common())
+		must(t, err)
+		if len(all) > 0 {
+			phase = all[0].Phase
+		}
+	}
+	quiet := <-between
+	for range 20 {
+		if n := <-between; n != quiet {
+			t.Fatalf("%d checkpoints of a quiet table are not reported, want %d", n, quiet)
+		}
+	}
+	for n := quiet; n == quiet; n = <-between {
+		l.write(t, r)
+	}
+	cancel()
+	for {
+		select {
+		case <-between:
+		case err := <-done:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("the follower ends with %v", err)
+			}
+			return
+		}
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
@@ -79,6 +81,9 @@ func (f *liveSourceFlags) connectDynamoDB(ctx context.Context) (*dynamodb.Client
 	}
 	if c.Region == "" {
 		return nil, stream.Clients{}, badInput("name the region of the live tables: --region NAME, or AWS_REGION in the environment")
+	}
+	if client, ok := c.HTTPClient.(*awshttp.BuildableClient); ok && local { // to compress costs more than to send
+		c.HTTPClient = client.WithTransportOptions(func(t *http.Transport) { t.DisableCompression = true })
 	}
 	tables := dynamodb.NewFromConfig(c)
 	return tables, stream.Clients{Table: tables, Stream: dynamodbstreams.NewFromConfig(c)}, nil

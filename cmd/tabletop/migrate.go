@@ -179,18 +179,19 @@ func asInputError(err error) error {
 	return err
 }
 
-// memoryGoal is the approximate memory of a migration, however large the source, unless
-// GOMEMLIMIT or GOGC override it.
+// memoryGoal is the approximate memory of a migration, however large the source, and followGoal that
+// of a follower, unless GOMEMLIMIT or GOGC override them.
 const (
 	memoryGoal       = 320 << 20
+	followGoal       = 160 << 20
 	relaxedGCPercent = 300
 )
 
-// relaxGC lets the process use memory up to memoryGoal before it collects garbage often. Each
+// relaxGC lets the process use memory up to a goal before it collects garbage often. Each
 // command with a source calls it first.
-func relaxGC() {
+func relaxGC(goal int64) {
 	if os.Getenv("GOMEMLIMIT") == "" && os.Getenv("GOGC") == "" {
-		debug.SetMemoryLimit(memoryGoal)
+		debug.SetMemoryLimit(goal)
 		debug.SetGCPercent(relaxedGCPercent) // below the goal, collect rarely
 	}
 }

@@ -65,7 +65,7 @@ func (*diffCommand) examples() []example {
 
 // Run compares the two sides.
 func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
-	relaxGC()
+	relaxGC(memoryGoal)
 	var m *mapping.Mapping
 	if c.Mapping != "" {
 		mappings, err := loadMappings([]string{c.Mapping})

@@ -140,6 +140,7 @@ func (*followCommand) examples() []example {
 
 // Run follows the tables.
 func (c *followCommand) Run(ctx context.Context, k *kong.Context, p *program) error {
+	relaxGC(followGoal)
 	var clients stream.Clients
 	var items stream.ItemClient
 	if files := c.Increments != "" || c.KinesisDir != ""; !files || c.DynamoDBEndpoint != "" || c.Region != "" {

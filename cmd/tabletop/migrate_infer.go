@@ -51,7 +51,7 @@ func (*inferCommand) examples() []example {
 
 // Run infers and writes the mappings.
 func (c *inferCommand) Run(ctx context.Context, p *program) error {
-	relaxGC()
+	relaxGC(memoryGoal)
 	given := mappingFlags{}
 	if c.Mapping != "" {
 		given.Mapping = []string{c.Mapping}
@@ -173,7 +173,7 @@ func (*planCommand) examples() []example {
 
 // Run prints the plan.
 func (c *planCommand) Run(ctx context.Context, p *program) error {
-	relaxGC()
+	relaxGC(memoryGoal)
 	src, mappings, err := c.open(c.mappingFlags)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func (*lintCommand) examples() []example {
 
 // Run lints a fixture or an input.
 func (c *lintCommand) Run(ctx context.Context, p *program) error {
-	relaxGC()
+	relaxGC(memoryGoal)
 	rules, err := c.lint()
 	if err != nil {
 		return err

@@ -136,7 +136,7 @@ func waiting(place, work string, w migrate.Wait, now time.Time) string {
 
 // Run loads the source.
 func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
-	relaxGC()
+	relaxGC(memoryGoal)
 	src, mappings, err := c.open(c.mappingFlags)
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func (*reverseCommand) examples() []example {
 
 // Run writes the exports.
 func (c *reverseCommand) Run(ctx context.Context, p *program) error {
-	relaxGC()
+	relaxGC(memoryGoal)
 	mappings, err := loadMappings(c.Mapping)
 	if err != nil {
 		return err

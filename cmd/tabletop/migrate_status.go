@@ -54,7 +54,7 @@ func (c *statusCommand) validate(*kong.Context) error {
 
 // Help is the long help of the command.
 func (*statusCommand) Help() string {
-	return `Shows the migrations from live tables in an instance: the phase, the process that follows, the lag behind the source, what it applied, the last verification, and the command that comes next. The lag includes the time since the last checkpoint, which a follower writes each second.
+	return `Shows the migrations from live tables in an instance: the phase, the process that follows, the lag behind the source, what it applied, the last verification, and the command that comes next. The lag includes the time since the last checkpoint, which a follower writes at least each second.
 
 Exits 0; 1 if --wait times out; 2 if a named table has no migration, except with --wait; 3 if a server fails.`
 }

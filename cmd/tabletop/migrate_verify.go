@@ -164,7 +164,7 @@ func (*verifyCommand) examples() []example {
 
 // Run verifies the source.
 func (c *verifyCommand) Run(ctx context.Context, p *program) error {
-	relaxGC()
+	relaxGC(memoryGoal)
 	if c.Live {
 		return c.runLive(ctx, p)
 	}

@@ -14,7 +14,7 @@ import (
 // of a MB more or less is in docs/notes/performance.md.
 const (
 	heapGrowthBytes     = 10 << 20
-	heapGrowthDiskBytes = 8 << 20
+	heapGrowthDiskBytes = 16 << 20
 	heapGrowthPercent   = 50
 	// leastHeapBytes, times GOGC/100, is the smallest heap that package runtime collects.
 	leastHeapBytes = 4 << 20

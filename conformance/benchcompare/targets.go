@@ -120,7 +120,7 @@ func (b *bench) targets() []target {
 	beside("Memory", dynoxide, memory, 2.0, "plain/put/conditional")
 	out = append(out, target{group: "Memory", metric: memory, ours: point{oursOnDisk, "plain/put/conditional"}, peer: point{dynoxide, "plain/put/conditional"}, limit: 1.5})
 	out = append(out, target{group: "Memory", metric: memory, ours: point{ours, "plain/put/conditional"}, limit: 85},
-		target{group: "Memory", metric: memory, ours: point{oursOnDisk, "plain/put/conditional"}, limit: 60})
+		target{group: "Memory", metric: memory, ours: point{oursOnDisk, "plain/put/conditional"}, limit: 90})
 
 	const recorded = "DynamoDB endpoint: changes and statements"
 	itself(recorded, serverCPU, "changes/put", "changes/put/off", 1.5)

@@ -28,15 +28,16 @@ func (s *stage) paced(every time.Duration, event func()) {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		const tick = 10 * time.Millisecond
-		ticker := time.NewTicker(tick)
+		ticker := time.NewTicker(10 * time.Millisecond)
 		defer ticker.Stop()
-		due := 0.0
+		due, last := 0.0, time.Now()
 		for now := range ticker.C {
 			if !now.Before(end) || s.t.Failed() {
 				return
 			}
-			for due += float64(*rate)*tick.Seconds() - float64(s.g.extra.Swap(0)); due >= 1; due-- {
+			// The ticks that pass while all writers are busy are made up for.
+			due += float64(*rate)*now.Sub(last).Seconds() - float64(s.g.extra.Swap(0))
+			for last = now; due >= 1; due-- {
 				s.g.give(1)
 			}
 		}

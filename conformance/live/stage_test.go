@@ -39,6 +39,7 @@ var (
 	loaded   = flag.Int("live.items", 100_000, "loaded items, with -live.for")
 	seed     = flag.Uint64("live.seed", 1, "begins the random sequences of the generator")
 	profiles = flag.String("live.profiles", "", "a folder for CPU profiles of the servers")
+	built    = flag.String("live.program", "", "the path of the tested tabletop; empty: it is built, without optimization by a profile")
 )
 
 // full reports whether the full size runs.
@@ -55,7 +56,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "conformance/live:", err)
 		os.Exit(1)
 	}
-	if binary, err = program.Path(context.Background()); err != nil {
+	if binary = *built; binary == "" {
+		binary, err = program.Path(context.Background())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "conformance/live: the binary:", err)
 		os.Exit(1)
 	}
@@ -104,6 +108,7 @@ type stage struct {
 	rows   *bigtable.Client
 
 	mapping string                          // file
+	spent   time.Duration                   // CPU of all commands so far
 	via     struct{ source, target string } // the addresses for the follower
 
 	g *generator
@@ -222,6 +227,7 @@ func (s *stage) run(args ...string) (string, int) {
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		s.t.Fatal(err)
 	}
+	s.spent += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 

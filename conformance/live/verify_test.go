@@ -22,20 +22,22 @@ import (
 func TestVerify(t *testing.T) {
 	s := setStage(t)
 	f := s.follow()
-	began := time.Now()
 	s.equal("--consistent")
-	quiet := time.Since(began)
+	began, cpu := time.Now(), s.spent
+	s.equal()
+	quiet, quietCPU := time.Since(began), s.spent-cpu
 
 	m := s.measure(f)
-	runs, took := 0, time.Duration(0)
+	began, cpu = time.Now(), s.spent
+	runs := time.Duration(0)
 	s.beside(func() {
-		began := time.Now()
 		s.equal()
-		took += time.Since(began)
 		runs++
 	})
+	busy, busyCPU := time.Since(began)/runs, (s.spent-cpu)/runs
 	m.report("verified meanwhile")
-	t.Logf("%d live verifications beside writes, %v each; %v without", runs, (took / time.Duration(runs)).Round(time.Millisecond), quiet.Round(time.Millisecond))
+	t.Logf("%d live verifications beside writes: %v of CPU each, %.2f of a quiet one; they take %v, %.2f of a quiet one",
+		runs, busyCPU, busyCPU.Seconds()/quietCPU.Seconds(), busy.Round(time.Millisecond), busy.Seconds()/quiet.Seconds())
 
 	s.settle()
 	s.equal("--consistent")

@@ -17,6 +17,16 @@ const answerBytes = 4 << 20
 // allowance is how far the times of the service are not exact.
 const allowance = time.Second
 
+const (
+	// farBehind is the age of an answer from which on the next ones are read ahead. Below it, each
+	// answer is read after the one before was applied: it is as new as possible.
+	farBehind = 5 * time.Second
+	// readEvery is the time between two calls for a shard that is written all the time, so that an answer
+	// has several records. After manyBytes, more of them may be waiting.
+	readEvery = 100 * time.Millisecond
+	manyBytes = answerBytes / 4
+)
+
 // answer is an answer of GetRecords.
 type answer struct {
 	records   []Record
@@ -27,6 +37,7 @@ type answer struct {
 	end       bool      // the shard has no further records
 	trimmed   bool      // it was trimmed before its first answer
 	bytes     int64
+	applied   chan struct{} // closed when the records are applied; nil if no one waits for that
 }
 
 // follow reads a shard to its end and applies its records.
@@ -67,6 +78,9 @@ func (s *Stream) apply(ctx context.Context, sh *shard, a *answer, apply func(con
 	s.mu.Lock()
 	s.lineage.apply(sh, a)
 	s.mu.Unlock()
+	if a.applied != nil {
+		close(a.applied)
+	}
 	if a.end {
 		select {
 		case s.wake <- struct{}{}:
@@ -126,11 +140,17 @@ func (s *Stream) read(ctx context.Context, sh *shard, send func(answer) error) e
 		}
 		s.judge(&a, &got, &empty)
 		a.bytes = s.retain(a.records)
+		if len(a.records) > 0 && got.at.Sub(a.watermark) < farBehind {
+			a.applied = make(chan struct{})
+		}
 		if err := send(a); err != nil || a.end {
 			return err
 		}
 		if iterator = got.next; len(got.records) > 0 {
 			wait = firstWait
+			if err := s.settle(ctx, &a, got.began); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := s.opts.Sleep(ctx, min(wait, s.opts.IdleMax)); err != nil {
@@ -138,6 +158,22 @@ func (s *Stream) read(ctx context.Context, sh *shard, send func(answer) error) e
 		}
 		wait = min(2*wait, s.opts.IdleMax)
 	}
+}
+
+// settle waits until the next answer is worth a call, after an answer with records.
+func (s *Stream) settle(ctx context.Context, a *answer, began time.Time) error {
+	if a.applied == nil {
+		return nil
+	}
+	select {
+	case <-a.applied:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if left := readEvery - s.opts.Now().Sub(began); left > 0 && a.bytes < manyBytes {
+		return s.opts.Sleep(ctx, min(left, readEvery))
+	}
+	return nil
 }
 
 // iterator returns an iterator of the records after the cursor.
@@ -169,8 +205,9 @@ type reply struct {
 	given   string  // the iterator of the call
 	next    *string // nil at the end of the shard
 	call    uint64  // its number
-	at      time.Time
-	below   string // the watermark of Tabletop's endpoint, or ""
+	began   time.Time
+	at      time.Time // began, by the clock of the source
+	below   string    // the watermark of Tabletop's endpoint, or ""
 }
 
 // getRecords reads the next records of a shard. It acquires answerBytes of s.inFlight, which the
@@ -193,7 +230,7 @@ func (s *Stream) getRecords(ctx context.Context, sh *shard, iterator *string) (r
 			return err
 		}
 		s.clock.observe(headerOf(out.ResultMetadata, "Date"), begin, s.opts.Now())
-		r = reply{out.Records, aws.ToString(iterator), out.NextShardIterator, call, s.clock.at(begin), headerOf(out.ResultMetadata, watermarkHeader)}
+		r = reply{out.Records, aws.ToString(iterator), out.NextShardIterator, call, begin, s.clock.at(begin), headerOf(out.ResultMetadata, watermarkHeader)}
 		return nil
 	})
 	return r, err

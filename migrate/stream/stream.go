@@ -285,8 +285,9 @@ func (s *Stream) checkAge(shard string, since, now time.Time) error {
 //
 // A call of apply has up to 1000 records of one shard, in order, and its records count as
 // applied when it returns nil. The next call for the same shard follows then; calls for other
-// shards run at the same time. Reading is ahead of each call by two answers, at most by MaxBytes
-// in all.
+// shards run at the same time. While a shard is 5 seconds or more behind, reading is ahead of
+// each call by two answers, at most by MaxBytes in all. Otherwise an answer is read after the
+// one before was applied, so that its records are new.
 func (s *Stream) Run(ctx context.Context, apply func(context.Context, []Record) error) error {
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error {

@@ -452,6 +452,59 @@ func TestRun_BusyWatermark(t *testing.T) {
 	})
 }
 
+// Near the end of a shard that is written all the time, an answer is as new as possible, and there are at most ten
+// calls a second. Far behind, the next ones are read while one is applied.
+func TestRun_BusyAnswers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		backlog, takes, oldest time.Duration // oldest: the age of the newest record when its answer is applied
+		calls                  int
+	}{
+		{0, 0, 10 * time.Millisecond, 101},
+		{0, 300 * time.Millisecond, 10 * time.Millisecond, 35},
+		{time.Hour, 300 * time.Millisecond, 0, 36},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(time.Now)
+			a := f.shard("a", "")
+			if c.backlog > 0 {
+				f.most = 10
+				for n := range 400 {
+					f.put(a, "k", n+1, int64(n)+1)
+				}
+				time.Sleep(c.backlog)
+			}
+			ages := 0
+			put := map[string]time.Time{}
+			s := start(t, openFake(t, f, f.options()), func(ctx context.Context, all []Record) error {
+				f.mu.Lock()
+				at := put[all[len(all)-1].New["n"].Str]
+				f.mu.Unlock()
+				if time.Since(at) > c.oldest && c.backlog == 0 {
+					ages++
+				}
+				return sleep(ctx, c.takes)
+			})
+			for n := range 1000 {
+				if c.backlog == 0 {
+					f.put(a, "k", n+1, int64(n)+1)
+					f.mu.Lock()
+					put[fmt.Sprint(n+1)] = time.Now()
+					f.mu.Unlock()
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			if calls := f.count("GetRecords a"); calls > c.calls || c.backlog > 0 && calls < c.calls {
+				t.Errorf("%d calls, want %d", calls, c.calls)
+			}
+			if ages > 0 {
+				t.Errorf("%d answers are older than necessary", ages)
+			}
+			s.end(t)
+		})
+	}
+}
+
 // A disabled stream ends with its last shard.
 func TestRun_Disabled(t *testing.T) {
 	t.Parallel()

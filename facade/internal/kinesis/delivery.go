@@ -24,6 +24,15 @@ type Sink interface {
 	Put(ctx context.Context, stream string, records []Record) (taken []bool, err error)
 }
 
+// Noter is a Sink that also notes how far the records are complete.
+type Noter interface {
+	Sink
+	// Note notes that a delivery has put all records before a time.
+	Note(delivery string, before time.Time) error
+	// Forget forgets a delivery that has ended.
+	Forget(delivery string) error
+}
+
 // OpenSink opens the sink at an endpoint or in a folder. It returns nil if neither is
 // given.
 func OpenSink(endpoint, dir, region string, wall *clock.Clock) (Sink, error) {
@@ -105,9 +114,13 @@ type Delivery struct {
 	read       changelog.Position          // start of the next page
 	taken      map[changelog.Position]bool // positions of accepted records, at or above the checkpoint
 	unsaved    bool                        // records were accepted since the last save
+	noted      time.Time                   // by Wall: when the checkpoint was last noted
 }
 
 const (
+	// noteEvery is the interval at which a Noter is called.
+	noteEvery = time.Second
+
 	// The pauses of a delivery after a failure of the sink; they double each time.
 	firstPause = 100 * time.Millisecond
 	lastPause  = 10 * time.Second
@@ -122,6 +135,9 @@ func (d *Delivery) Run(ctx context.Context, from Checkpoint) error {
 	d.checkpoint = from
 	d.checkpoint.At = max(from.At, d.Target.From)
 	d.read, d.taken = changelog.Position{Sequence: d.checkpoint.At}, map[changelog.Position]bool{}
+	if err := d.note(); err != nil { // before the first records, which may fail
+		d.Logger.WarnContext(ctx, "the time of a delivery is not noted", slog.String("table", d.Target.Table), slog.Any("error", err))
+	}
 	pause := firstPause
 	for {
 		grown, before := d.Source.Grown(), len(d.taken) // before the read
@@ -130,7 +146,7 @@ func (d *Delivery) Run(ctx context.Context, from Checkpoint) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case done:
-			return nil
+			return d.forget()
 		case errors.As(err, new(*saveError)):
 			return err
 		case err != nil:
@@ -213,7 +229,31 @@ func (d *Delivery) pass(ctx context.Context) (more, done bool, err error) {
 		return false, false, err
 	}
 	ended := !more && at.Until != 0 && before == at.Until
-	return more, ended, d.advance(ctx)
+	if err := d.advance(ctx); err != nil {
+		return more, ended, err
+	}
+	return more, ended, d.note()
+}
+
+// name identifies the delivery in a Noter, in which tables of several stores may be.
+func (d *Delivery) name() string { return idOf(d.Target.TableID, d.Target.From) }
+
+// note notes the checkpoint, unless that was done a moment ago.
+func (d *Delivery) note() error {
+	to, ok := d.Sink.(Noter)
+	now := d.Wall.Now()
+	if !ok || now.Sub(d.noted) < noteEvery {
+		return nil
+	}
+	d.noted = now
+	return to.Note(d.name(), changelog.Position{Sequence: d.checkpoint.At}.Time())
+}
+
+func (d *Delivery) forget() error {
+	if to, ok := d.Sink.(Noter); ok {
+		return to.Forget(d.name())
+	}
+	return nil
 }
 
 // advance moves the checkpoint up to d.read, and saves it if records were accepted since the last

@@ -3,18 +3,32 @@ package kinesis
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/filelock"
 )
 
 // Dir is a folder in which each stream is a file, <stream>.jsonl, with one record per
 // line. Every stream exists. Several processes may share a folder: each locks a file to
-// write to it.
+// write to it. Dir implements [Noter] by the files deliveredFile and deliveriesFile.
 type Dir struct{ root *os.Root }
+
+const (
+	// deliveredFile has one line with a time: the folder has all records before it. `migrate follow` reads
+	// it, so that the watermark of a quiet table moves without a record.
+	deliveredFile = "_delivered"
+
+	// deliveriesFile has the times of the running deliveries of all processes, as a JSON object. deliveredFile
+	// has the earliest of them.
+	deliveriesFile = "_deliveries"
+)
 
 // OpenDir opens a folder, and creates it if it does not exist.
 func OpenDir(path string) (*Dir, error) {
@@ -59,6 +73,78 @@ func (d *Dir) Put(_ context.Context, stream string, records []Record) (taken []b
 		return nil, err
 	}
 	return taken, f.Sync()
+}
+
+// Note implements Noter.
+func (d *Dir) Note(delivery string, before time.Time) error {
+	return d.change(func(all map[string]time.Time) { all[delivery] = before.UTC() })
+}
+
+// Forget implements Noter.
+func (d *Dir) Forget(delivery string) error {
+	return d.change(func(all map[string]time.Time) { delete(all, delivery) })
+}
+
+// change changes the times of the deliveries, and replaces deliveredFile.
+func (d *Dir) change(change func(map[string]time.Time)) (err error) {
+	const private = 0o640
+	f, err := d.root.OpenFile(deliveriesFile, os.O_RDWR|os.O_CREATE, private)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }() // it releases the lock
+	if err := filelock.Lock(f); err != nil {
+		return fmt.Errorf("locking %s: %w", f.Name(), err)
+	}
+	all := map[string]time.Time{}
+	// A killed process may leave a part of a longer text after the first value. A crash of the machine may leave any
+	// bytes: then all deliveries begin again, and note their times.
+	_ = json.NewDecoder(f).Decode(&all)
+	before := earliest(all)
+	change(all)
+	now := earliest(all)
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(append(text, '\n'), 0); err != nil {
+		return err
+	}
+	if err := f.Truncate(int64(len(text) + 1)); err != nil || now.Equal(before) {
+		return err
+	}
+	if now.IsZero() { // nothing moves the time any more
+		if err := d.root.Remove(deliveredFile); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	// A reader finds the former line or the new one.
+	const next = deliveredFile + ".new"
+	if err := d.root.WriteFile(next, append(now.AppendFormat(nil, time.RFC3339Nano), '\n'), private); err != nil {
+		return err
+	}
+	return d.root.Rename(next, deliveredFile)
+}
+
+// earliest returns the earliest time of the deliveries; the zero time without deliveries. It removes those that are a day
+// behind the latest: no server continues them, and the records that they lack were dropped.
+func earliest(all map[string]time.Time) (at time.Time) {
+	latest := time.Time{}
+	for _, t := range all {
+		if t.After(latest) {
+			latest = t
+		}
+	}
+	for name, t := range all {
+		switch {
+		case latest.Sub(t) > tabledef.StreamRetention:
+			delete(all, name)
+		case at.IsZero() || t.Before(at):
+			at = t
+		}
+	}
+	return at
 }
 
 // cutLine removes the incomplete line of a killed process.

@@ -484,3 +484,50 @@ func TestDir_Shared(t *testing.T) {
 		}
 	}
 }
+
+// Two processes over one folder: the file has the earliest time of all deliveries that run. It disappears with the last.
+func TestDir_Note(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	one, err := OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Date(2026, 11, 29, 12, 0, 0, 5, time.UTC)
+	file := filepath.Join(dir, deliveredFile)
+	for i, step := range []struct {
+		by       *Dir
+		delivery string
+		after    time.Duration // -1: it ends
+		want     string
+	}{
+		{one, "a", 0, "2026-11-29T12:00:00.000000005Z\n"},
+		{other, "b", time.Hour, "2026-11-29T12:00:00.000000005Z\n"},
+		{one, "a", 2 * time.Hour, "2026-11-29T13:00:00.000000005Z\n"},
+		{other, "b", 3 * time.Hour, "2026-11-29T14:00:00.000000005Z\n"},
+		{other, "a", -1, "2026-11-29T15:00:00.000000005Z\n"},
+		{one, "longer", 26 * time.Hour, "2026-11-29T15:00:00.000000005Z\n"},
+		{one, "longer", 27*time.Hour + 1, "2026-11-30T15:00:00.000000006Z\n"}, // the server of b is gone
+		{one, "longer", -1, ""},
+	} {
+		if step.after < 0 {
+			err = step.by.Forget(step.delivery)
+		} else {
+			err = step.by.Note(step.delivery, begin.Add(step.after))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(file)
+		if string(text) != step.want || step.want == "" != errors.Is(err, os.ErrNotExist) {
+			t.Errorf("step %d: %q, want %q, error %v", i, text, step.want, err)
+		}
+	}
+	if err := errors.Join(one.Close(), other.Close()); err != nil {
+		t.Error(err)
+	}
+}

@@ -46,7 +46,7 @@ func Waiting(ctx context.Context, st *store.Store, t *tabledef.Table, region str
 // taken returns the position below which all changes were delivered.
 func taken(ctx context.Context, st *store.Store, t *tabledef.Table, d *tabledef.KinesisDestination) (changelog.Position, error) {
 	at := Checkpoint{At: d.From}
-	j, err := st.Jobs.Get(ctx, kind, idOf(t, d))
+	j, err := st.Jobs.Get(ctx, kind, idOf(t.ID, d.From))
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):
 	case err != nil:

@@ -41,21 +41,19 @@ func (w *Worker) Deliver(ctx context.Context, t *tabledef.Table, d *tabledef.Kin
 	if err != nil {
 		return err
 	}
-	_, err = w.Store.Jobs.Create(ctx, jobs.Spec{Kind: kind, ID: idOf(t, d), Request: request})
+	_, err = w.Store.Jobs.Create(ctx, jobs.Spec{Kind: kind, ID: idOf(t.ID, d.From), Request: request})
 	if errors.Is(err, jobs.ErrExists) {
 		return nil
 	}
 	return err
 }
 
-func idOf(t *tabledef.Table, d *tabledef.KinesisDestination) string {
-	return fmt.Sprintf("%s-%020d", t.ID, d.From)
-}
+func idOf(tableID string, from uint64) string { return fmt.Sprintf("%s-%020d", tableID, from) }
 
 // Changed notifies the delivery of a destination that the destination has changed. It
 // does nothing if the delivery does not exist or has ended.
 func (w *Worker) Changed(ctx context.Context, t *tabledef.Table, d *tabledef.KinesisDestination) error {
-	_, err := w.Store.Jobs.Update(ctx, kind, idOf(t, d), func(*jobs.Job) error { return nil })
+	_, err := w.Store.Jobs.Update(ctx, kind, idOf(t.ID, d.From), func(*jobs.Job) error { return nil })
 	if errors.Is(err, jobs.ErrNotFound) {
 		return nil
 	}

@@ -73,14 +73,26 @@ func reachedBy(c ms.Checkpoint) time.Time {
 	return c.Progress.SourceNow
 }
 
-// save writes the checkpoint.
+// save writes the checkpoint, and reports it.
 func (f *follower) save(ctx context.Context) error {
+	c, err := f.checkpoint(ctx)
+	if err == nil && f.Report != nil {
+		f.Report(f.store.Table, c)
+	}
+	return err
+}
+
+// checkpoint writes the checkpoint, and returns it.
+func (f *follower) checkpoint(ctx context.Context) (ms.Checkpoint, error) {
 	now, status := f.Now(), f.source.Status()
 	f.mu.Lock()
-	if spent := now.Sub(f.savedAt); spent > 0 && !f.savedAt.IsZero() {
-		f.progress.Rate = float64(f.progress.Changes-f.changes) / spent.Seconds()
+	if spent := now.Sub(f.ratedAt); f.ratedAt.IsZero() || spent >= SaveEvery {
+		if !f.ratedAt.IsZero() {
+			f.progress.Rate = float64(f.progress.Changes-f.counted) / spent.Seconds()
+		}
+		f.counted, f.ratedAt = f.progress.Changes, now
 	}
-	f.changes, f.savedAt = f.progress.Changes, now
+	f.saved = f.progress.Changes
 	kind, _ := f.kind()
 	c := f.source.Checkpoint()
 	c.Source, c.Since, c.Reached, c.TableID = kind, f.began.since, f.reached, cmp.Or(c.TableID, f.began.tableID)
@@ -95,13 +107,7 @@ func (f *follower) save(ctx context.Context) error {
 	if err == nil && !done {
 		err = f.lose(ctx)
 	}
-	if err != nil {
-		return err
-	}
-	if f.Report != nil {
-		f.Report(f.store.Table, c)
-	}
-	return nil
+	return c, err
 }
 
 // recorded returns the generation that has all keys whose changes are applied from now on. A

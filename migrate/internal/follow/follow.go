@@ -87,7 +87,7 @@ type Options struct {
 	Warn func(text string)
 }
 
-// SaveEvery is the time between two checkpoints.
+// SaveEvery is the time between two checkpoints, at most.
 const SaveEvery = time.Second
 
 // The times of a run.
@@ -95,7 +95,7 @@ const (
 	renewEvery   = 5 * time.Second
 	leaseReserve = 2 * time.Second // before its end, nothing is written
 	checkEvery   = time.Minute     // the tables of the target
-	lookEvery    = SaveEvery / 4   // for an event between two checkpoints
+	lookEvery    = SaveEvery / 4   // for new changes, or an event, between two checkpoints
 	orderedLag   = time.Minute
 	leaseWait    = 250 * time.Millisecond
 	// defaultGiveUp is how long the target may be unavailable.
@@ -131,8 +131,9 @@ type follower struct {
 	applying  map[uint64]int // batches by their generation
 	letters   map[attr.ItemID]apply.Position
 	progress  ms.Progress
-	changes   int64 // at the last save
-	savedAt   time.Time
+	saved     int64     // changes at the last save
+	counted   int64     // changes at ratedAt
+	ratedAt   time.Time // when the rate was computed
 	failing   time.Time // since when the target is unavailable
 	lost      bool      // another process has the lease
 	paused    bool      // by Throttle
@@ -321,20 +322,33 @@ func (f *follower) tick(ctx context.Context, since time.Time) error {
 }
 
 // due waits for the time of the next checkpoint, or for an event that cannot wait so long: a person waits
-// for the end of a run, or for its phase.
+// for the end of a run, or for its phase. Meanwhile it saves new changes, since others see the watermark in
+// checkpoints alone.
 func (f *follower) due(ctx context.Context, event func() bool) error {
 	step := lookEvery
 	f.mu.Lock()
-	if endless := !f.Tip && f.Until.IsZero(); f.following && endless || !f.failing.IsZero() {
+	if !f.failing.IsZero() {
 		step = SaveEvery
 	}
 	f.mu.Unlock()
 	for spent := time.Duration(0); spent < SaveEvery && (spent == 0 || !event()); spent += step {
+		if spent > 0 && f.unsaved() {
+			if _, err := f.checkpoint(ctx); err != nil {
+				return nil //nolint:nilerr // the caller saves at once, and handles the error
+			}
+		}
 		if err := f.Sleep(ctx, step); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// unsaved reports whether changes were applied since the last checkpoint of a table that is followed closely.
+func (f *follower) unsaved() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.following && f.progress.Changes > f.saved
 }
 
 // throttle asks for the wanted rows a second.
