@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -12,7 +13,8 @@ import (
 // UpdateRows acts like Update for many rows. It locks the rows, calls fn with the index of each row,
 // in order, and returns one error per row. The changes of each row are atomic and independent of
 // other rows; a row that occurs twice is changed twice. UpdateRows is cheaper than n calls of
-// Update, because rows are locked and committed in groups, and wait for the disk together.
+// Update, because rows are locked and committed in groups, and wait for the disk together. Rows of
+// InternalTables do not wait: a crash may lose their last changes, until another commit has waited.
 func (d *DB) UpdateRows(ctx context.Context, table string, rows [][]byte, fn func(i int, tx *RowTx) error) []error {
 	errs := make([]error, len(rows))
 	fail := func(from int, err error) []error {
@@ -37,7 +39,7 @@ func (d *DB) UpdateRows(ctx context.Context, table string, rows [][]byte, fn fun
 		}
 		first += n
 	}
-	if g.applied && d.write.Sync {
+	if g.applied && d.write.Sync && !strings.HasPrefix(table, InternalTables) {
 		if err := d.syncLog(); err != nil {
 			return fail(0, err)
 		}
@@ -50,10 +52,11 @@ const (
 	// for a row.
 	groupRows  = 128
 	groupBytes = 256 << 10
-	// internalRows bounds a commit in InternalTables. A later commit, of any table, becomes visible
-	// only after it.
-	internalRows = 16
 )
+
+// InternalRows bounds a commit in InternalTables. A later commit, of any table, becomes visible only after
+// it.
+const InternalRows = 16
 
 // rowGroup is a group of rows that are locked and committed together. It is reused for the
 // next group.
@@ -89,7 +92,7 @@ func (g *rowGroup) gather(t *table, rows [][]byte) {
 	g.first, g.last = t.firstLatch, [halfLatches]uint8{}
 	most := groupRows
 	if t.internal() {
-		most = internalRows
+		most = InternalRows
 	}
 	n := 0
 	for ; n < min(len(rows), most); n++ {

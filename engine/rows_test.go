@@ -165,7 +165,7 @@ func TestUpdateRows_Internal(t *testing.T) {
 	keys := benchKeys(4 * groupRows)
 	changed := 0
 	errs := d.UpdateRows(t.Context(), internal.def.Name, keys, func(_ int, tx *RowTx) error {
-		if changed++; changed%internalRows != 0 {
+		if changed++; changed%InternalRows != 0 {
 			return tx.Mutate([]Mutation{set("f", "q", 0, "x")})
 		}
 		free, visible := 0, 0
@@ -186,7 +186,7 @@ func TestUpdateRows_Internal(t *testing.T) {
 		for scan.NextRow() {
 			visible++
 		}
-		if want := changed - internalRows; visible != want {
+		if want := changed - InternalRows; visible != want {
 			t.Errorf("%d rows are committed before row %d, want %d", visible, changed, want)
 		}
 		return errors.Join(scan.Close(), tx.Mutate([]Mutation{set("f", "q", 0, "x")}))
