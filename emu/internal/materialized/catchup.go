@@ -18,10 +18,6 @@ const (
 	// batchRows and batchBytes bound the source rows and the outputs that are held in memory.
 	batchRows  = 256
 	batchBytes = 4 << 20
-	// busyRows bounds the source rows between two pauses of a fill while tables are written. On two
-	// cores the fill then uses about half of one.
-	busyRows  = 64
-	busyPause = 500 * time.Microsecond
 	// stopped is the time by which commit times may be ahead of a stopped clock.
 	stopped = 5 * time.Millisecond
 )
@@ -239,30 +235,6 @@ func (v *Views) applyRows(ctx context.Context, x *view, d *Definition, t *engine
 	return errors.Join(scan.Err(), ctx.Err(), b.flush(ctx))
 }
 
-// pace slows a fill down while recorded tables are written.
-type pace struct {
-	db   *engine.DB
-	last uint64 // the number of the journal at the last call
-}
-
-// rows returns the number of source rows that the fill may read next. If a table was written since the
-// last call, it pauses first.
-func (p *pace) rows(ctx context.Context) (int, error) {
-	number, _ := p.db.JournalLast()
-	if number == p.last {
-		return batchRows, nil
-	}
-	p.last = number
-	timer := time.NewTimer(busyPause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return busyRows, nil
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-}
-
 // fill makes the rows of a view from all rows of its table. Chunks keep the memory small, and no lock of the
 // table is held. If ctx ends, the next fill continues behind the last chunk.
 func (v *Views) fill(ctx context.Context, x *view, d *Definition) error {
@@ -272,6 +244,7 @@ func (v *Views) fill(ctx context.Context, x *view, d *Definition) error {
 	if err != nil {
 		return err
 	}
+	b := &batch{v: v, x: x, d: d, filling: true, pace: newPace(v.o.DB)}
 	if !at.filling || v.checkPosition(source, at.number) != nil {
 		// Changes after the number are applied again.
 		end, err := v.o.DB.JournalEnd(source, engine.JournalViews)
@@ -282,16 +255,10 @@ func (v *Views) fill(ctx context.Context, x *view, d *Definition) error {
 			return err
 		}
 		at = position{number: end.Number, filling: true}
+		b.fresh = true
 	}
-	b := &batch{v: v, x: x, d: d, filling: true}
-	between := &pace{db: v.o.DB}
-	between.last, _ = v.o.DB.JournalLast()
 	for more := true; more; {
-		rows, err := between.rows(ctx)
-		if err == nil {
-			at.next, more, err = v.fillChunk(ctx, source, at.next, rows, b)
-		}
-		if err == nil {
+		if at.next, more, err = v.fillChunk(ctx, source, at.next, b); err == nil {
 			err = v.setPosition(ctx, x, at)
 		}
 		if err != nil {
@@ -299,7 +266,7 @@ func (v *Views) fill(ctx context.Context, x *view, d *Definition) error {
 		}
 	}
 	if d.group != nil {
-		if err := v.regroup(ctx, x, d, engine.Span{Start: []byte{contributions}, End: []byte{contributions + 1}}); err != nil {
+		if err := v.regroup(ctx, x, d, b.pace, engine.Span{Start: []byte{contributions}, End: []byte{contributions + 1}}); err != nil {
 			return err
 		}
 	}
@@ -323,10 +290,10 @@ func (v *Views) empty(ctx context.Context, x *view) error {
 	)
 }
 
-// fillChunk adds source rows to a batch, at most `rows`, beginning at the key `from`, and
+// fillChunk adds source rows to a batch, at most batchRows, beginning at the key `from`, and
 // applies the batch. next is the key at which the next chunk begins, and more reports whether it
 // may have rows.
-func (v *Views) fillChunk(ctx context.Context, source string, from []byte, rows int, b *batch) (next []byte, more bool, err error) {
+func (v *Views) fillChunk(ctx context.Context, source string, from []byte, b *batch) (next []byte, more bool, err error) {
 	in, err := v.o.DB.Scan(ctx, source, engine.ScanOptions{Spans: []engine.Span{{Start: from}}})
 	if err != nil {
 		return nil, false, err
@@ -335,7 +302,10 @@ func (v *Views) fillChunk(ctx context.Context, source string, from []byte, rows 
 	defer func() { _ = scan.Close() }()
 	next = from
 	n := 0
-	for ; n < rows && scan.NextRow(); n++ {
+	for ; n < batchRows && scan.NextRow(); n++ {
+		if err := b.pace.step(ctx); err != nil {
+			return nil, false, err
+		}
 		entries, err := b.d.entries(ctx, scan)
 		if err != nil {
 			return nil, false, err
@@ -345,7 +315,7 @@ func (v *Views) fillChunk(ctx context.Context, source string, from []byte, rows 
 			return nil, false, err
 		}
 	}
-	return next, n == rows, errors.Join(scan.Err(), ctx.Err(), b.flush(ctx))
+	return next, n == batchRows, errors.Join(scan.Err(), ctx.Err(), b.flush(ctx))
 }
 
 // position is the progress of a view. The zero position is that of a view without rows.

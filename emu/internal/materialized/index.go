@@ -61,7 +61,9 @@ type batch struct {
 	v       *Views
 	x       *view
 	d       *Definition
-	filling bool // the index is empty, and rows of groups are made at the end
+	filling bool // rows of groups are made at the end
+	fresh   bool // neither the view nor its index has data of the source rows
+	pace    *pace
 
 	rows  []sourceRow
 	bytes int
@@ -120,14 +122,16 @@ func (b *batch) noted(keep func(*sourceRow) bool) (rows [][]byte, of []*sourceRo
 // note reads the rows of the view that the source rows were in, and notes those that they will be in.
 func (b *batch) note(ctx context.Context) error {
 	rows, of := b.noted(func(*sourceRow) bool { return true })
-	return errors.Join(b.v.o.DB.UpdateRows(ctx, indexOf(b.x.name), rows, func(i int, tx *engine.RowTx) error {
+	return b.v.update(ctx, b.pace, indexOf(b.x.name), rows, func(i int, tx *engine.RowTx) error {
 		r := of[i]
-		scan := tx.Scan()
-		if scan.NextCell() {
-			r.old = splitKeys(scan.Cell().Value)
-		}
-		if err := scan.Close(); err != nil {
-			return err
+		if !b.fresh {
+			scan := tx.Scan()
+			if scan.NextCell() {
+				r.old = splitKeys(scan.Cell().Value)
+			}
+			if err := scan.Close(); err != nil {
+				return err
+			}
 		}
 		all := slices.Clone(r.old)
 		for _, e := range r.entries {
@@ -139,7 +143,7 @@ func (b *batch) note(ctx context.Context) error {
 			return nil
 		}
 		return tx.Mutate([]engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: joinKeys(all)}})
-	})...)
+	})
 }
 
 // had reports whether a source row was in a row of the view.
@@ -156,7 +160,7 @@ func (r *sourceRow) left(key []byte) bool {
 // forget removes the rows of the view that source rows have left from the index.
 func (b *batch) forget(ctx context.Context) error {
 	rows, of := b.noted(func(r *sourceRow) bool { return slices.ContainsFunc(r.old, r.left) })
-	return errors.Join(b.v.o.DB.UpdateRows(ctx, indexOf(b.x.name), rows, func(i int, tx *engine.RowTx) error {
+	return b.v.update(ctx, b.pace, indexOf(b.x.name), rows, func(i int, tx *engine.RowTx) error {
 		if len(of[i].entries) == 0 {
 			return tx.Mutate([]engine.Mutation{{Kind: engine.DeleteFromRow}})
 		}
@@ -165,7 +169,7 @@ func (b *batch) forget(ctx context.Context) error {
 			keys = append(keys, e.key)
 		}
 		return tx.Mutate([]engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: joinKeys(keys)}})
-	})...)
+	})
 }
 
 func joinKeys(keys [][]byte) []byte {
@@ -210,7 +214,7 @@ func (b *batch) replace(ctx context.Context) error {
 			keys, muts = append(keys, e.key), append(muts, m)
 		}
 	}
-	return b.v.write(ctx, b.x, keys, muts)
+	return b.v.write(ctx, b.x, b.pace, keys, muts)
 }
 
 // replacing returns the mutations that replace a row with the given cells. Without cells they delete it.
@@ -219,8 +223,23 @@ func replacing(cells []engine.Mutation) []engine.Mutation {
 }
 
 // write changes rows of a view.
-func (v *Views) write(ctx context.Context, x *view, keys [][]byte, muts [][]engine.Mutation) error {
-	return errors.Join(v.o.DB.UpdateRows(ctx, rowsOf(x.name), keys, func(i int, tx *engine.RowTx) error { return tx.Mutate(muts[i]) })...)
+func (v *Views) write(ctx context.Context, x *view, p *pace, keys [][]byte, muts [][]engine.Mutation) error {
+	return v.update(ctx, p, rowsOf(x.name), keys, func(i int, tx *engine.RowTx) error { return tx.Mutate(muts[i]) })
+}
+
+// update changes rows of an internal table. It passes the index of each row to fn.
+func (v *Views) update(ctx context.Context, p *pace, table string, rows [][]byte, fn func(i int, tx *engine.RowTx) error) error {
+	for first := 0; first < len(rows); first += engine.InternalRows {
+		if err := p.step(ctx); err != nil {
+			return err
+		}
+		part := rows[first:min(first+engine.InternalRows, len(rows))]
+		errs := v.o.DB.UpdateRows(ctx, table, part, func(i int, tx *engine.RowTx) error { return fn(first+i, tx) })
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // contribute writes the contributions of the source rows, and then the rows of the view that they are part of.
@@ -238,7 +257,10 @@ func (b *batch) contribute(ctx context.Context) error {
 		}
 	}
 	changed := map[string]bool{} // rows of the view
-	err := errors.Join(b.v.o.DB.UpdateRows(ctx, indexOf(b.x.name), keys, func(i int, tx *engine.RowTx) error {
+	err := b.v.update(ctx, b.pace, indexOf(b.x.name), keys, func(i int, tx *engine.RowTx) error {
+		if b.fresh {
+			return tx.Mutate([]engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: parts[i]}})
+		}
 		scan := tx.Scan()
 		var before []byte
 		if scan.NextCell() {
@@ -260,7 +282,7 @@ func (b *batch) contribute(ctx context.Context) error {
 			return tx.Mutate([]engine.Mutation{{Kind: engine.DeleteFromRow}})
 		}
 		return tx.Mutate([]engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: parts[i]}})
-	})...)
+	})
 	if err != nil || b.filling {
 		return err
 	}
@@ -273,11 +295,11 @@ func (b *batch) contribute(ctx context.Context) error {
 				return err
 			}
 			keys, muts = append(keys, []byte(key)), append(muts, replacing(cells))
-		} else if err := b.v.regroup(ctx, b.x, b.d, prefixSpan(contributionKey([]byte(key), nil)), []byte(key)); err != nil {
+		} else if err := b.v.regroup(ctx, b.x, b.d, b.pace, prefixSpan(contributionKey([]byte(key), nil)), []byte(key)); err != nil {
 			return err
 		}
 	}
-	return b.v.write(ctx, b.x, keys, muts)
+	return b.v.write(ctx, b.x, b.pace, keys, muts)
 }
 
 // rowOf returns the cells of a row of the view with a known total; none if the row must be deleted.
@@ -298,7 +320,7 @@ func (x *view) rowOf(ctx context.Context, d *Definition, key string, t *total) (
 
 // regroup computes the rows of the view from the contributions in a span. gone is empty, or has
 // the only row of the view in the span, which is deleted if it has no contributions.
-func (v *Views) regroup(ctx context.Context, x *view, d *Definition, span engine.Span, gone ...[]byte) error {
+func (v *Views) regroup(ctx context.Context, x *view, d *Definition, p *pace, span engine.Span, gone ...[]byte) error {
 	scan, err := v.o.DB.Scan(ctx, indexOf(x.name), engine.ScanOptions{Spans: []engine.Span{span}})
 	if err != nil {
 		return err
@@ -308,7 +330,7 @@ func (v *Views) regroup(ctx context.Context, x *view, d *Definition, span engine
 	for i := range gone {
 		cells[i] = replacing(nil)
 	}
-	in := &contributed{scan: scan, d: d}
+	in := &contributed{ctx: ctx, scan: scan, d: d, pace: p}
 	for in.next() {
 		key := bytes.Clone(in.key)
 		var row []engine.Mutation
@@ -331,20 +353,22 @@ func (v *Views) regroup(ctx context.Context, x *view, d *Definition, span engine
 			continue
 		}
 		if keys, cells = append(keys, key), append(cells, replacing(row)); len(keys) == batchRows {
-			if err := v.write(ctx, x, keys, cells); err != nil {
+			if err := v.write(ctx, x, p, keys, cells); err != nil {
 				return err
 			}
 			keys, cells = nil, nil
 		}
 	}
-	return errors.Join(in.err, scan.Err(), ctx.Err(), v.write(ctx, x, keys, cells))
+	return errors.Join(in.err, scan.Err(), ctx.Err(), v.write(ctx, x, p, keys, cells))
 }
 
 // contributed iterates over the contributions in a scan: next moves to the next row of the view,
 // and Next returns its outputs as rows of an execution.
 type contributed struct {
+	ctx   context.Context // of the scan
 	scan  *engine.Scan
 	d     *Definition
+	pace  *pace
 	key   []byte // of the row of the view
 	rest  []byte // outputs of the current contribution that were not returned
 	ahead bool   // the scan is on the first contribution of the next row of the view
@@ -376,6 +400,9 @@ func (c *contributed) next() bool {
 
 // read reads the contribution that the scan is on.
 func (c *contributed) read() error {
+	if err := c.pace.step(c.ctx); err != nil {
+		return err
+	}
 	c.rest = nil
 	if c.scan.NextCell() {
 		c.rest = bytes.Clone(c.scan.Cell().Value)
