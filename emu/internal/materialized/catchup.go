@@ -18,6 +18,8 @@ const (
 	// batchRows and batchBytes bound the source rows and the outputs that are held in memory.
 	batchRows  = 256
 	batchBytes = 4 << 20
+	// saveEvery is the time after which a position is stored.
+	saveEvery = time.Minute
 	// stopped is the time by which commit times may be ahead of a stopped clock.
 	stopped = 5 * time.Millisecond
 )
@@ -30,6 +32,13 @@ type state struct {
 	whole          bool
 	// trusted: the rows follow from the index, since this process has applied every change that it began.
 	trusted bool
+
+	// at is the position, if known is set. The stored position may be older by `unsaved` changes,
+	// since `saved`: a process that begins with it applies them again.
+	at      position
+	known   bool
+	unsaved int
+	saved   time.Time
 }
 
 // catchUp applies the changes of the source table that are older than lag. If the journal does
@@ -95,8 +104,13 @@ func (x *view) source(d *Definition) string {
 // apply applies the records of the journal, from the stored position on. whole is false if it left out
 // records that are younger than lag.
 func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Duration) (whole bool, err error) {
-	at, err := v.position(ctx, x)
-	if err == nil && !at.whole {
+	at := x.state.at
+	if !x.state.known {
+		if at, err = v.position(ctx, x); err != nil {
+			return false, err
+		}
+	}
+	if !at.whole {
 		err = errFill
 	}
 	if err != nil || lag == Manual {
@@ -126,9 +140,10 @@ func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Dura
 		if err := v.applyRows(ctx, x, d, table, rows); err != nil {
 			return err
 		}
-		clear(rows)
 		at.number = done
-		return v.setPosition(ctx, x, at)
+		changed := len(rows)
+		clear(rows)
+		return v.move(ctx, x, at, changed)
 	}
 	for whole = true; r.Next(); {
 		rec := r.Record()
@@ -347,9 +362,22 @@ func (v *Views) position(ctx context.Context, x *view) (position, error) {
 	return at, scan.Err()
 }
 
+// move changes the position of a view after changes of source rows. If each read applies all changes, it stores
+// the position only from time to time.
+func (v *Views) move(ctx context.Context, x *view, at position, changed int) error {
+	s := &x.state
+	s.unsaved += changed
+	if !s.known || v.o.Lag != 0 || s.unsaved >= batchRows || v.o.Now().Sub(s.saved).Abs() >= saveEvery {
+		return v.setPosition(ctx, x, at)
+	}
+	s.at = at
+	return nil
+}
+
 // setPosition stores the progress of a view.
 func (v *Views) setPosition(ctx context.Context, x *view, at position) error {
-	x.state.whole = false
+	s := &x.state
+	s.whole, s.known = false, false
 	m := []engine.Mutation{{Kind: engine.DeleteFromRow}}
 	if at.whole || at.filling {
 		stored := binary.BigEndian.AppendUint64(nil, at.number)
@@ -358,5 +386,9 @@ func (v *Views) setPosition(ctx context.Context, x *view, at position) error {
 		}
 		m = []engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: stored}}
 	}
-	return v.o.DB.Mutate(ctx, indexOf(x.name), positionRow, m)
+	err := v.o.DB.Mutate(ctx, indexOf(x.name), positionRow, m)
+	if err == nil {
+		s.at, s.known, s.unsaved, s.saved = at, true, 0, v.o.Now()
+	}
+	return err
 }

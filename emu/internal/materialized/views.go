@@ -47,6 +47,9 @@ type Views struct {
 	o    Options
 	mu   sync.Mutex
 	open map[string]*view // by name
+	// names has the names of all views in the given version of the resources.
+	names   []string
+	version uint64
 }
 
 // New returns the views of a store.
@@ -369,7 +372,7 @@ func (v *Views) Due() ([]due.Item, error) {
 	if v.o.Lag == Manual {
 		return nil, nil
 	}
-	names, err := v.all("")
+	names, err := v.all()
 	if len(names) == 0 || err != nil {
 		return nil, err
 	}
@@ -398,18 +401,23 @@ func (v *Views) Run(ctx context.Context, i due.Item) error {
 	return err
 }
 
-// all returns the names of the views of an instance, or of all instances for "".
-func (v *Views) all(instance string) ([]string, error) {
-	prefix := kindStored
-	if instance != "" {
-		prefix += viewsOf(instance)
+// all returns the names of all views. The caller must not change them.
+func (v *Views) all() ([]string, error) {
+	version := v.o.DB.ResourceVersion()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.names != nil && v.version == version {
+		return v.names, nil
 	}
-	found, err := v.o.DB.Resources(prefix)
-	names := make([]string, len(found))
+	found, err := v.o.DB.Resources(kindStored)
+	if err != nil {
+		return nil, err
+	}
+	v.names, v.version = make([]string, len(found)), version
 	for i, x := range found {
-		names[i] = strings.TrimPrefix(x.Name, kindStored)
+		v.names[i] = strings.TrimPrefix(x.Name, kindStored)
 	}
-	return names, err
+	return v.names, nil
 }
 
 // CatchUp makes a view reflect the changes that its lag allows. A new view is filled, even with a lag.
@@ -422,7 +430,7 @@ func (v *Views) Refresh(ctx context.Context) error { return v.each(ctx, 0) }
 func (v *Views) CatchUpAll(ctx context.Context) error { return v.each(ctx, v.o.Lag) }
 
 func (v *Views) each(ctx context.Context, lag time.Duration) error {
-	names, err := v.all("")
+	names, err := v.all()
 	for _, name := range names {
 		if e := v.catchUp(ctx, name, lag); status.Code(e) != codes.NotFound { // it was deleted meanwhile
 			err = errors.Join(err, e)
@@ -434,8 +442,11 @@ func (v *Views) each(ctx context.Context, lag time.Duration) error {
 // Reset makes the views of an instance fill again, after a change of rows that no journal
 // records.
 func (v *Views) Reset(ctx context.Context, instance string) error {
-	names, err := v.all(instance)
+	names, err := v.all()
 	for _, name := range names {
+		if !strings.HasPrefix(name, viewsOf(instance)) {
+			continue
+		}
 		x, _, e := v.find(name)
 		if e == nil {
 			e = x.acquire(ctx)
