@@ -285,38 +285,3 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 		}
 	}
 }
-
-// TestUpdateRows_InternalSyncs: rows of an internal table do not wait for the disk; a later commit waits for them.
-func TestUpdateRows_InternalSyncs(t *testing.T) {
-	t.Parallel()
-	var syncs atomic.Int64
-	disk := vfs.NewCrashableMem()
-	d := openTest(t, Options{Dir: "store", FS: syncCounter{disk, &syncs}})
-	const name = InternalTables + "v"
-	if _, err := createTable(t.Context(), d, Table{Name: name, Families: []Family{{Name: "f"}}}); err != nil {
-		t.Fatal(err)
-	}
-	m := []Mutation{set("f", "q", 0, "v")}
-	before := syncs.Load()
-	if err := errors.Join(d.UpdateRows(t.Context(), name, [][]byte{[]byte("a")}, func(_ int, tx *RowTx) error { return tx.Mutate(m) })...); err != nil {
-		t.Fatal(err)
-	}
-	if n := syncs.Load() - before; n != 0 {
-		t.Errorf("%d syncs", n)
-	}
-	if err := d.Mutate(t.Context(), name, []byte("b"), m); err != nil {
-		t.Fatal(err)
-	}
-	again := openTest(t, Options{Dir: "store", FS: disk.CrashClone(vfs.CrashCloneCfg{})})
-	scan, err := again.Scan(t.Context(), name, ScanOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := 0
-	for scan.NextRow() {
-		rows++
-	}
-	if err := scan.Close(); err != nil || rows != 2 {
-		t.Errorf("%d rows after a crash, want 2, error %v", rows, err)
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -13,8 +12,7 @@ import (
 // UpdateRows acts like Update for many rows. It locks the rows, calls fn with the index of each row,
 // in order, and returns one error per row. The changes of each row are atomic and independent of
 // other rows; a row that occurs twice is changed twice. UpdateRows is cheaper than n calls of
-// Update, because rows are locked and committed in groups, and wait for the disk together. Rows of
-// InternalTables do not wait: a crash may lose their last changes, until another commit has waited.
+// Update, because rows are locked and committed in groups, and wait for the disk together.
 func (d *DB) UpdateRows(ctx context.Context, table string, rows [][]byte, fn func(i int, tx *RowTx) error) []error {
 	errs := make([]error, len(rows))
 	fail := func(from int, err error) []error {
@@ -39,7 +37,7 @@ func (d *DB) UpdateRows(ctx context.Context, table string, rows [][]byte, fn fun
 		}
 		first += n
 	}
-	if g.applied && d.write.Sync && !strings.HasPrefix(table, InternalTables) {
+	if g.applied && d.write.Sync {
 		if err := d.syncLog(); err != nil {
 			return fail(0, err)
 		}
@@ -53,10 +51,6 @@ const (
 	groupRows  = 128
 	groupBytes = 256 << 10
 )
-
-// InternalRows bounds a commit in InternalTables. A later commit, of any table, becomes visible only after
-// it.
-const InternalRows = 16
 
 // rowGroup is a group of rows that are locked and committed together. It is reused for the
 // next group.
@@ -90,12 +84,8 @@ func (g *rowGroup) close() {
 // group, since changes are computed from stored rows.
 func (g *rowGroup) gather(t *table, rows [][]byte) {
 	g.first, g.last = t.firstLatch, [halfLatches]uint8{}
-	most := groupRows
-	if t.internal() {
-		most = InternalRows
-	}
 	n := 0
-	for ; n < min(len(rows), most); n++ {
+	for ; n < min(len(rows), groupRows); n++ {
 		l := g.d.latchOf(t, rows[n]) - g.first
 		for i := g.last[l]; i > 0; i = g.before[i-1] {
 			if bytes.Equal(rows[i-1], rows[n]) {
