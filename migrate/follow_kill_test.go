@@ -212,7 +212,7 @@ func (l *live) sleep(p *process) func(context.Context, time.Duration) error {
 		l.env.Advance(d)
 		if l.env.Now().UnixNano()-l.run.Load() > int64(time.Hour) {
 			// The machine is busy: the work must end before the stream's records do, in 24 hours.
-			return pauseFor(ctx, min(d, 100*time.Millisecond))
+			return pauseFor(ctx, min(d/100, 100*time.Millisecond))
 		}
 		return pause(ctx, d)
 	}
