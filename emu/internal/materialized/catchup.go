@@ -65,13 +65,17 @@ func (v *Views) catchUp(ctx context.Context, name string, lag time.Duration) err
 	if err := v.o.DB.JournalSettled(ctx, number); err != nil {
 		return refusal.Of(err)
 	}
-	whole, err := v.apply(ctx, x, d, lag)
+	whole, err := v.apply(ctx, x, d, lag, number)
 	for range 3 {
 		if !needsFill(err) {
 			break
 		}
 		if err = v.fill(ctx, x, d); err == nil {
-			whole, err = v.apply(ctx, x, d, lag)
+			number, _ = v.o.DB.JournalLast()
+			err = v.o.DB.JournalSettled(ctx, number)
+		}
+		if err == nil {
+			whole, err = v.apply(ctx, x, d, lag, number)
 		}
 	}
 	if err != nil {
@@ -101,9 +105,9 @@ func (x *view) source(d *Definition) string {
 	return resname.TablesOf(resname.First(x.name, 4)) + d.Table
 }
 
-// apply applies the records of the journal, from the stored position on. whole is false if it left out
-// records that are younger than lag.
-func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Duration) (whole bool, err error) {
+// apply applies the records of the journal, from the position on, up to the number `last`: otherwise it would not
+// end beside writers that are as fast. whole is false if it left out records that are younger than lag.
+func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Duration, last uint64) (whole bool, err error) {
 	at := x.state.at
 	if !x.state.known {
 		if at, err = v.position(ctx, x); err != nil {
@@ -147,6 +151,9 @@ func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Dura
 	}
 	for whole = true; r.Next(); {
 		rec := r.Record()
+		if rec.Number > last {
+			break
+		}
 		if lag > 0 && rec.Micros > until {
 			whole = false
 			break

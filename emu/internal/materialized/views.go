@@ -310,7 +310,11 @@ func (v *Views) Ready(tx *engine.CatalogTx, name string, at time.Time) error {
 	return errors.Join(err, tx.PutResource(kindReady+name, text))
 }
 
-// Populate fills a new view. Until it ends, reads of the view are rejected.
+// rounds bounds the times that Populate catches up.
+const rounds = 8
+
+// Populate fills a new view, and applies most of the changes that writers make meanwhile. Until it ends, reads
+// of the view are rejected.
 func (v *Views) Populate(ctx context.Context, name string) error {
 	x, _, err := v.find(name)
 	if err != nil {
@@ -323,7 +327,16 @@ func (v *Views) Populate(ctx context.Context, name string) error {
 	}
 	set(true)
 	defer set(false)
-	return v.CatchUp(ctx, name)
+	for range rounds {
+		before, _ := v.o.DB.JournalLast()
+		if err := v.CatchUp(ctx, name); err != nil {
+			return err
+		}
+		if after, _ := v.o.DB.JournalLast(); after-before < batchRows {
+			break
+		}
+	}
+	return nil
 }
 
 // populating reports whether a view is being populated for the first time.

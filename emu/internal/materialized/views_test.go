@@ -146,6 +146,33 @@ func TestPopulate(t *testing.T) {
 	}
 }
 
+// TestCatchUp_Writers: catching up ends beside a writer that is as fast.
+func TestCatchUp_Writers(t *testing.T) {
+	t.Parallel()
+	const rows, most = 2 * batchRows, 20_000
+	v, db := newViews(t, 3, "SELECT f['q'] AS q, _key AS k FROM t ORDER BY q, k")
+	written := 0
+	write := func() {
+		if written < most {
+			written++
+			if err := db.Mutate(context.Background(), testInstance+"/tables/t", fmt.Appendf(nil, "w%d", written%rows), []engine.Mutation{{Kind: engine.SetCell, Family: "f", Qualifier: []byte("q")}}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, what := range []string{"a fill", "a change"} {
+		for range rows {
+			write()
+		}
+		if err := v.CatchUp(watched{t.Context(), write}, testView); err != nil || written == most {
+			t.Fatalf("%s ends after %d writes, %v", what, written, err)
+		}
+	}
+	if err := v.CatchUp(t.Context(), testView); err != nil || count(t, db, rowsOf(testView)) != 3+rows {
+		t.Errorf("the view has %d rows, want %d, %v", count(t, db, rowsOf(testView)), 3+rows, err)
+	}
+}
+
 // dump returns all cells of a table.
 func dump(t *testing.T, db *engine.DB, table string) string {
 	t.Helper()
