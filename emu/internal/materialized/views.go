@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -310,11 +311,8 @@ func (v *Views) Ready(tx *engine.CatalogTx, name string, at time.Time) error {
 	return errors.Join(err, tx.PutResource(kindReady+name, text))
 }
 
-// rounds bounds the times that Populate catches up.
-const rounds = 8
-
-// Populate fills a new view, and applies most of the changes that writers make meanwhile. Until it ends, reads
-// of the view are rejected.
+// Populate fills a new view. Until it ends, reads of the view are rejected. It catches up again while each round
+// leaves less than half of the changes of the last one; the next read applies the rest.
 func (v *Views) Populate(ctx context.Context, name string) error {
 	x, _, err := v.find(name)
 	if err != nil {
@@ -327,16 +325,18 @@ func (v *Views) Populate(ctx context.Context, name string) error {
 	}
 	set(true)
 	defer set(false)
-	for range rounds {
+	for last := uint64(math.MaxUint64); ; {
 		before, _ := v.o.DB.JournalLast()
 		if err := v.CatchUp(ctx, name); err != nil {
 			return err
 		}
-		if after, _ := v.o.DB.JournalLast(); after-before < batchRows {
-			break
+		after, _ := v.o.DB.JournalLast()
+		changes := after - before
+		if changes < batchRows || changes > last/2 {
+			return nil
 		}
+		last = changes
 	}
-	return nil
 }
 
 // populating reports whether a view is being populated for the first time.
