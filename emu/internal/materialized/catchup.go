@@ -56,6 +56,12 @@ func (v *Views) catchUp(ctx context.Context, name string, lag time.Duration) err
 	defer func() { <-x.lock }()
 	restores := v.o.DB.Restores()
 	if s := x.state; s.whole && s.seen >= number && s.restores == restores {
+		if s.unsaved > 0 && v.due(&s) {
+			if err := v.setPosition(ctx, x, s.at); err != nil {
+				return refusal.Of(err)
+			}
+			v.caughtUp(x, s.seen, true)
+		}
 		return nil
 	}
 	if x.state.restores != restores {
@@ -86,11 +92,20 @@ func (v *Views) catchUp(ctx context.Context, name string, lag time.Duration) err
 		return refusal.Of(err)
 	}
 	x.state.trusted = true
-	x.state.seen, x.state.whole = number, whole
+	v.caughtUp(x, number, whole)
+	return nil
+}
+
+// caughtUp notes that all changes up to a number were applied, except, without whole, those that are too young.
+func (v *Views) caughtUp(x *view, number uint64, whole bool) {
+	s := &x.state
+	s.seen, s.whole = number, whole
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	x.caught, x.number = v.o.Now(), number
-	return nil
+	x.caught = v.o.Now()
+	if s.unsaved == 0 { // otherwise the work that Due returns stores the position
+		x.number = number
+	}
 }
 
 // errFill is returned for a view whose rows cannot be derived from the journal.
@@ -108,12 +123,14 @@ func (x *view) source(d *Definition) string {
 // apply applies the records of the journal, from the position on, up to the number `last`: otherwise it would not
 // end beside writers that are as fast. whole is false if it left out records that are younger than lag.
 func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Duration, last uint64) (whole bool, err error) {
-	at := x.state.at
-	if !x.state.known {
-		if at, err = v.position(ctx, x); err != nil {
+	s := &x.state
+	if !s.known {
+		if s.at, err = v.position(ctx, x); err != nil {
 			return false, err
 		}
+		s.known, s.unsaved, s.saved = true, 0, v.o.Now()
 	}
+	at := s.at
 	if !at.whole {
 		err = errFill
 	}
@@ -374,12 +391,15 @@ func (v *Views) position(ctx context.Context, x *view) (position, error) {
 func (v *Views) move(ctx context.Context, x *view, at position, changed int) error {
 	s := &x.state
 	s.unsaved += changed
-	if !s.known || v.o.Lag != 0 || s.unsaved >= batchRows || v.o.Now().Sub(s.saved).Abs() >= saveEvery {
+	if v.o.Lag != 0 || s.unsaved >= batchRows || v.due(s) {
 		return v.setPosition(ctx, x, at)
 	}
 	s.at = at
 	return nil
 }
+
+// due reports whether a position has not been stored for long.
+func (v *Views) due(s *state) bool { return v.o.Now().Sub(s.saved).Abs() >= saveEvery }
 
 // setPosition stores the progress of a view.
 func (v *Views) setPosition(ctx context.Context, x *view, at position) error {
