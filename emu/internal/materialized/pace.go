@@ -29,17 +29,20 @@ type pace struct {
 
 // newPace returns the pace of a fill that begins now.
 func newPace(db *engine.DB) *pace {
-	p := &pace{db: db, began: time.Now()}
+	p := &pace{db: db, began: realTime()}
 	p.number, _ = db.JournalLast()
 	return p
 }
+
+// realTime returns the time of the machine, on which writers and the fill share its cores.
+func realTime() time.Time { return time.Now() } //nolint:forbidigo // the injected clock may stand still
 
 // step pauses at the end of a slice if a table was written recently.
 func (p *pace) step(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
-	now := time.Now()
+	now := realTime()
 	worked := now.Sub(p.began)
 	if worked < slice {
 		return nil
@@ -55,7 +58,7 @@ func (p *pace) step(ctx context.Context) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		p.began = time.Now()
+		p.began = realTime()
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
