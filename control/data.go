@@ -333,9 +333,13 @@ func limit(q url.Values, otherwise int) (int, error) {
 	return n, nil
 }
 
+// rows reads rows of a table, or of a materialized view if no table has the name.
 func (s *Server) rows(r *http.Request) (any, error) {
 	client, id, err := s.client(r)
 	if err != nil {
+		if v := viewNamed(own(r), s, s.tableName(r)); v != nil && v.Materialized != nil {
+			return s.rowsOfView(r, r.PathValue("table"))
+		}
 		return nil, err
 	}
 	mappings, err := s.mappingsOver(r)

@@ -2,6 +2,7 @@ package control
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -84,12 +85,32 @@ func (s *Server) refreshViews(r *http.Request) (any, error) {
 }
 
 // viewRows reads rows of a materialized view.
-func (s *Server) viewRows(r *http.Request) (any, error) {
+func (s *Server) viewRows(r *http.Request) (any, error) { return s.rowsOfView(r, r.PathValue("view")) }
+
+func (s *Server) rowsOfView(r *http.Request, id string) (any, error) {
 	project := cmp.Or(r.URL.Query().Get("project"), s.opts.Lab.Options().Project)
 	client := btclient.New(s.opts.Lab.Bigtable().Conn(), project, r.PathValue("instance"), btclient.Options{})
-	out, err := rowsPage(r, client, btclient.Read{Table: r.PathValue("view"), View: true}, nil)
+	out, err := rowsPage(r, client, btclient.Read{Table: id, View: true}, nil)
 	if status.Code(err) == codes.NotFound {
-		return nil, notFound("materialized view", r.PathValue("view"), "GET "+Prefix+"views lists the views")
+		return nil, notFound("materialized view", id, "GET "+Prefix+"views lists the views")
 	}
 	return out, err
+}
+
+// viewNamed returns the view that has the instance and the id of a table, nil without one. A materialized view
+// precedes a logical one.
+func viewNamed(ctx context.Context, s *Server, table string) *emu.View {
+	parent, id, _ := strings.Cut(table, "/tables/")
+	views, err := s.opts.Lab.Bigtable().Views(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, kind := range []string{"/materializedViews/", "/logicalViews/"} {
+		for i := range views {
+			if views[i].Name == parent+kind+id {
+				return &views[i]
+			}
+		}
+	}
+	return nil
 }

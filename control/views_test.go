@@ -59,7 +59,7 @@ func TestViews(t *testing.T) {
 	if m.Instance != "i" || m.View != "m" || m.Kind != "materialized" || !strings.HasPrefix(m.Query, "SELECT SUBSTR") || fmt.Sprint(m.Reads, m.Columns) != "[t] [{c BYTES} {n INT64}]" || m.State != "complete" || m.Hidden == nil || m.Hidden.Sub(e.lab.Clock().Now()).Abs() > time.Second {
 		t.Errorf("the materialized view is %+v", m)
 	}
-	rows := func(query string) (out []string) {
+	rows := func(path string) (out []string) {
 		t.Helper()
 		var page struct {
 			Rows []struct {
@@ -70,7 +70,7 @@ func TestViews(t *testing.T) {
 				}
 			}
 		}
-		e.must("GET", "views/i/m/rows"+query, "", &page)
+		e.must("GET", path, "", &page)
 		for _, r := range page.Rows {
 			for _, c := range r.Cells {
 				out = append(out, r.Key.Text+" "+c.Qualifier.Text+" "+c.Value.Base64)
@@ -78,16 +78,28 @@ func TestViews(t *testing.T) {
 		}
 		return out
 	}
-	if got := strings.Join(rows(""), "; "); got != "a  ; a n AAAAAAAAAAE=; b  ; b n AAAAAAAAAAI=" {
+	if got := strings.Join(rows("views/i/m/rows"), "; "); got != "a  ; a n AAAAAAAAAAE=; b  ; b n AAAAAAAAAAI=" {
 		t.Errorf("before the refresh the view has %s", got)
 	}
 	e.must("POST", "views/refresh", "", nil)
-	if got := strings.Join(rows("?prefix=b"), "; "); got != "b  ; b n AAAAAAAAAAM=" {
-		t.Errorf("after the refresh the view has %s", got)
+	for _, path := range []string{"views/i/m/rows?prefix=b", "tables/i/m/rows?prefix=b"} {
+		if got := strings.Join(rows(path), "; "); got != "b  ; b n AAAAAAAAAAM=" {
+			t.Errorf("after the refresh, %s has %s", path, got)
+		}
 	}
 	got = viewList{}
 	if e.must("GET", "views", "", &got); got.Views[1].Hidden != nil {
 		t.Errorf("after the refresh: %+v", got.Views[1])
+	}
+	for _, c := range []struct{ method, path, want string }{
+		{"DELETE", "tables/i/m", "m is a materialized view: \"tabletop ctl rows\" reads its rows, and the RPC DeleteMaterializedView deletes it"},
+		{"GET", "tables/i/l/rows", "l is a logical view: \"tabletop sql\" queries it, and the RPC DeleteLogicalView deletes it"},
+		{"DELETE", "tables/i/l", "l is a logical view: \"tabletop sql\" queries it, and the RPC DeleteLogicalView deletes it"},
+	} {
+		var refused failed
+		if code := e.ask(c.method, c.path, "", &refused); code != http.StatusNotFound || refused.Error.Remedy != c.want {
+			t.Errorf("%s %s: %d %+v", c.method, c.path, code, refused)
+		}
 	}
 	var missing failed
 	if code := e.ask("GET", "views/i/none/rows", "", &missing); code != http.StatusNotFound || !strings.Contains(missing.Error.Remedy, "views") {

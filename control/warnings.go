@@ -90,7 +90,7 @@ func warningsOfRows(ctx context.Context, s *Server, id string) ([]string, error)
 }
 
 // noTable returns the error for a missing Bigtable table. For the name of a DynamoDB table it
-// includes the place of its rows.
+// includes the place of its rows; it names a view that has the id.
 func noTable(ctx context.Context, s *Server, name string) *Error {
 	return notFound("table", name, elsewhere(ctx, s, name))
 }
@@ -98,6 +98,13 @@ func noTable(ctx context.Context, s *Server, name string) *Error {
 // elsewhere describes the place of a table that does not exist under its name.
 func elsewhere(ctx context.Context, s *Server, name string) string {
 	_, id := ids(name)
+	switch v := viewNamed(ctx, s, name); {
+	case v == nil:
+	case v.Materialized != nil:
+		return fmt.Sprintf("%s is a materialized view: \"tabletop ctl rows\" reads its rows, and the RPC DeleteMaterializedView deletes it", id)
+	default:
+		return fmt.Sprintf("%s is a logical view: \"tabletop sql\" queries it, and the RPC DeleteLogicalView deletes it", id)
+	}
 	if at := s.opts.Endpoint.RowsOf(ctx, id); at != "" && s.opts.Lab.TableName(at) != name {
 		return fmt.Sprintf("the rows of DynamoDB table %s are in Bigtable table %s/%s; %s", id, s.opts.Lab.Options().Instance, at, tablesRemedy)
 	}

@@ -513,6 +513,20 @@ func TestMaterializedViews_Due(t *testing.T) {
 	}
 	l.now.Advance(40 * time.Minute) // the record is too old to be read now
 	l.check("the work")
+
+	// The second read within a minute does not store its position: the work does.
+	for _, city := range []string{"y", "z"} {
+		mutate(t, l.conn, "u#001", setCell("info", "city", city, 1000))
+		l.check("a change to " + city)
+	}
+	if _, ok, err := l.srv.NextDue(); !ok || err != nil {
+		t.Errorf("after a read, views are due: %t, %v", ok, err)
+	}
+	l.now.Advance(40 * time.Minute)
+	l.must(l.srv.RunDue(t.Context()))
+	if at, ok, err := l.srv.NextDue(); ok || err != nil {
+		t.Errorf("after the second work, views are due at %v, %v", at, err)
+	}
 }
 
 // After a restart or a crash, views have the changes that nobody has read from them, and follow later ones.

@@ -84,35 +84,53 @@ func benchColumns(n int) []*btpb.Mutation {
 	}
 }
 
-// BenchmarkCompareViewWrite compares writes of a table with a view to those of a table without, over a connection: the write alone, and with
-// the work of the view, after each write and after each 100. The table has 10,000 rows.
+// BenchmarkCompareViewWrite compares writes of a table with a view to those of a table without, over a connection and in process: the
+// write alone, and with the work of the view, after each write and after each 100. The table has 10,000 rows.
 func BenchmarkCompareViewWrite(b *testing.B) {
-	const rows = 10_000
+	const rows, together = 10_000, 100
 	for _, c := range []struct {
 		name, query string
 		every       int // writes after which the view follows; 0: never
 	}{
 		{"alone", benchOrder, 0},
 		{"ORDER BY/each", benchOrder, 1},
-		{"ORDER BY/100", benchOrder, 100},
+		{"ORDER BY/100", benchOrder, together},
 		{"GROUP BY/each", benchGroup, 1},
-		{"GROUP BY/100", benchGroup, 100},
+		{"GROUP BY/100", benchGroup, together},
 	} {
-		b.Run(c.name, func(b *testing.B) {
-			with, without := newViewBench(b, rows, c.query), newViewBench(b, rows, "")
-			cputime.Ratio(b, func(i int) {
-				with.write(b, i)
-				if c.every > 0 && i%c.every == 0 {
-					if err := with.srv.RefreshViews(b.Context()); err != nil {
-						b.Fatal(err)
-					}
+		for _, inProcess := range []bool{false, true} {
+			name := c.name + "/connection"
+			if inProcess {
+				name = c.name + "/in process"
+			}
+			b.Run(name, func(b *testing.B) {
+				with, without := newViewBench(b, rows, c.query), newViewBench(b, rows, "")
+				if inProcess {
+					with.data, without.data = btpb.NewBigtableClient(with.srv.Conn()), btpb.NewBigtableClient(without.srv.Conn())
 				}
-			}, func(i int) { without.write(b, i) })
-		})
+				cputime.Ratio(b, func(i int) {
+					for n := range together {
+						with.write(b, i*together+n)
+						if c.every > 0 && n%c.every == 0 {
+							if err := with.srv.RefreshViews(b.Context()); err != nil {
+								b.Fatal(err)
+							}
+						}
+					}
+				}, func(i int) {
+					for n := range together {
+						without.write(b, i*together+n)
+					}
+				})
+			})
+		}
 	}
 }
 
-// BenchmarkViewFill compares writes of a table over a connection while a view of it is filled, with as many writes
+// alonePerFill bounds the writes after a fill in BenchmarkViewFill.
+const alonePerFill = 50_000
+
+// BenchmarkViewFill compares writes of a table over a connection while a view of it is filled, with writes
 // after that: "p99-x-alone" is the ratio of the times that 99 of 100 writes take, "p99-ns" that time during the fill. "rows/s" is
 // the speed of the fill beside the writes. Each iteration creates a view.
 func BenchmarkViewFill(b *testing.B) {
@@ -143,7 +161,7 @@ func BenchmarkViewFill(b *testing.B) {
 								b.Fatal(err)
 							}
 							running, filling = false, filling+time.Since(began)
-							for range len(during) - first {
+							for range min(len(during)-first, alonePerFill) {
 								alone = append(alone, write())
 							}
 						default:

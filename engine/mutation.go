@@ -74,11 +74,17 @@ type rowBatch struct {
 
 // begin starts the collection of changes for the row of tx. w may have served another row.
 func (w *rowBatch) begin(tx *RowTx) {
+	if w.b != nil {
+		w.b.Reset()
+	}
+	w.join(tx)
+}
+
+// join acts like begin, but keeps the collected changes of other rows in the batch.
+func (w *rowBatch) join(tx *RowTx) {
 	if w.b == nil {
 		w.b = tx.d.pebble.NewBatch()
 		w.prefix, w.key = w.buffers[0][:0], w.buffers[1][:0]
-	} else {
-		w.b.Reset()
 	}
 	w.tx, w.prefix = tx, appendRowPrefix(w.prefix[:0], tx.t.def.ID, tx.row)
 	w.deletes, w.flush, w.dead, w.work = false, false, 0, 0

@@ -50,9 +50,6 @@ const (
 	// for a row.
 	groupRows  = 128
 	groupBytes = 256 << 10
-	// internalRows bounds a commit in InternalTables. A later commit, of any table, becomes visible
-	// only after it.
-	internalRows = 16
 )
 
 // rowGroup is a group of rows that are locked and committed together. It is reused for the
@@ -87,12 +84,8 @@ func (g *rowGroup) close() {
 // group, since changes are computed from stored rows.
 func (g *rowGroup) gather(t *table, rows [][]byte) {
 	g.first, g.last = t.firstLatch, [halfLatches]uint8{}
-	most := groupRows
-	if t.internal() {
-		most = internalRows
-	}
 	n := 0
-	for ; n < min(len(rows), most); n++ {
+	for ; n < min(len(rows), groupRows); n++ {
 		l := g.d.latchOf(t, rows[n]) - g.first
 		for i := g.last[l]; i > 0; i = g.before[i-1] {
 			if bytes.Equal(rows[i-1], rows[n]) {

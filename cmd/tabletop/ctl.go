@@ -38,7 +38,7 @@ type ctlVerb struct {
 var ctlVerbs = []ctlVerb{
 	{name: "info", what: "show the server and its endpoints", method: "GET", path: "info"},
 	{name: "tables", what: "list the tables of both endpoints", method: "GET", path: "tables", params: "describe dynamodb", more: "tabletop ctl tables dynamodb=orders shows the Bigtable table with the items of a DynamoDB table."},
-	{name: "rows", takes: "[INSTANCE/]TABLE [PREFIX]", what: "list Bigtable rows with all their cells", method: "GET", path: "tables/{}/rows?prefix={}", args: [2]int{1, 2}, params: "project prefix prefix64 start start64 end end64 match match64 filter reverse keys limit cursor", list: "rows", table: true, more: `"tabletop ctl tables" shows which Bigtable tables hold the items of a DynamoDB table.`},
+	{name: "rows", takes: "[INSTANCE/]TABLE [PREFIX]", what: "list rows of a Bigtable table or materialized view with all their cells", method: "GET", path: "tables/{}/rows?prefix={}", args: [2]int{1, 2}, params: "project prefix prefix64 start start64 end end64 match match64 filter reverse keys limit cursor", list: "rows", table: true, more: `"tabletop ctl tables" shows which Bigtable tables hold the items of a DynamoDB table.`},
 	{name: "write", takes: "[INSTANCE/]TABLE ROW", what: "write a Bigtable row, given as JSON", method: "POST", path: "tables/{}/rows", args: [2]int{2, 2}, params: "project", json: "ROW", table: true, more: writeHelp, body: func(args []string) any {
 		return map[string]any{"rows": []any{json.RawMessage(args[1])}}
 	}},

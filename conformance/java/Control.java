@@ -11,9 +11,12 @@ import com.google.cloud.bigtable.admin.v2.BigtableInstanceAdminSettings;
 import com.google.cloud.bigtable.admin.v2.BigtableTableAdminClient;
 import com.google.cloud.bigtable.admin.v2.BigtableTableAdminSettings;
 import com.google.cloud.bigtable.admin.v2.models.CreateLogicalViewRequest;
+import com.google.cloud.bigtable.admin.v2.models.CreateMaterializedViewRequest;
 import com.google.cloud.bigtable.admin.v2.models.CreateTableRequest;
+import com.google.cloud.bigtable.admin.v2.models.UpdateMaterializedViewRequest;
 import com.google.cloud.bigtable.data.v2.BigtableDataClient;
 import com.google.cloud.bigtable.data.v2.BigtableDataSettings;
+import com.google.cloud.bigtable.data.v2.models.MaterializedViewId;
 import com.google.cloud.bigtable.data.v2.models.Query;
 import com.google.cloud.bigtable.data.v2.models.RowMutation;
 import com.google.cloud.bigtable.data.v2.models.TableId;
@@ -93,6 +96,8 @@ public class Control {
       faults(control, admin, data);
       admin.createTable(CreateTableRequest.of("java-sql").addFamily("f"));
       sql(data, port);
+      admin.createTable(CreateTableRequest.of("java-view").addFamily("f"));
+      view(data, admin, port);
     }
   }
 
@@ -202,6 +207,44 @@ public class Control {
       instances.deleteLogicalView("tabletop", "java-users");
     }
     refused("Table not found: java-users", () -> count(data, "SELECT * FROM `java-users`"));
+  }
+
+  // view: a materialized view is created, listed, protected and deleted; reads by key and by SQL follow its table.
+  static void view(BigtableDataClient data, BigtableTableAdminClient admin, int port) throws Exception {
+    var query = "SELECT f['city'] AS city, _key AS k FROM `java-view` ORDER BY city, k";
+    var view = MaterializedViewId.of("java-cities");
+    city(data, "a#1", "Rome");
+    city(data, "a#2", "Oslo");
+    try (var instances = BigtableInstanceAdminClient.create(BigtableInstanceAdminSettings.newBuilderForEmulator(port).setProjectId("tabletop").build())) {
+      var created = instances.createMaterializedView(CreateMaterializedViewRequest.of("tabletop", "java-cities").setQuery(query).setDeletionProtection(true));
+      equal("the created view", "java-cities " + query + " true", created.getId() + " " + created.getQuery() + " " + created.isDeletionProtected());
+      equal("the view", created, instances.getMaterializedView("tabletop", "java-cities"));
+      equal("the views", List.of(created), instances.listMaterializedViews("tabletop"));
+      equal("keys", List.of("Oslo\0\1a#2", "Rome\0\1a#1"), keys(data, view));
+      city(data, "a#1", "Bern");
+      equal("keys after a write", List.of("Bern\0\1a#1", "Oslo\0\1a#2"), keys(data, view));
+      equal("a cell", "a#2", data.readRow(view, "Oslo\0\1a#2").getCells("default", "k").get(0).getValue().toStringUtf8());
+      equal("the end of the samples", ByteString.EMPTY, data.sampleRowKeys(view).get(data.sampleRowKeys(view).size() - 1).getKey());
+      equal("rows by SQL", 1, count(data, "SELECT k FROM `java-cities` WHERE city = 'Bern'"));
+      refused("FAILED_PRECONDITION", () -> admin.deleteTable("java-view"));
+      refused("FAILED_PRECONDITION", () -> instances.deleteMaterializedView("tabletop", "java-cities"));
+      equal("protection", false, instances.updateMaterializedView(UpdateMaterializedViewRequest.of(created).setDeletionProtection(false)).isDeletionProtected());
+      instances.deleteMaterializedView("tabletop", "java-cities");
+      refused("NOT_FOUND", () -> instances.getMaterializedView("tabletop", "java-cities"));
+    }
+    admin.deleteTable("java-view");
+  }
+
+  static void city(BigtableDataClient data, String key, String city) {
+    data.mutateRow(RowMutation.create(TableId.of("java-view"), key).setCell("f", "city", 1_000_000, city));
+  }
+
+  static List<String> keys(BigtableDataClient data, MaterializedViewId view) {
+    var keys = new ArrayList<String>();
+    for (var row : data.readRows(Query.create(view))) {
+      keys.add(row.getKey().toStringUtf8());
+    }
+    return keys;
   }
 
   static ByteString bytes(String text) {

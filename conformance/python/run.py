@@ -282,6 +282,60 @@ def bigtable_sql():
 
 
 @case
+def bigtable_materialized_view():
+    """A materialized view is created, listed, protected and deleted; reads by key and by SQL follow its table."""
+    from google.api_core.exceptions import FailedPrecondition, InvalidArgument, NotFound
+    from google.cloud.bigtable import Client
+    from google.cloud.bigtable.data import BigtableDataClient, ReadRowsQuery
+    from google.cloud.bigtable_admin_v2.types import MaterializedView
+
+    table = new_bigtable_table("py-view", f=None)
+
+    def write(key, city):
+        row = table.direct_row(key)
+        row.set_cell("f", b"city", city)
+        row.commit()
+
+    write(b"a#1", b"Rome")
+    write(b"a#2", b"Oslo")
+    admin = Client(project="tabletop", admin=True).instance_admin_client
+    parent = "projects/tabletop/instances/tabletop"
+    name = f"{parent}/materializedViews/py-cities"
+    query = "SELECT f['city'] AS city, _key AS k FROM `py-view` ORDER BY city, k"
+
+    def create(text):
+        view = MaterializedView(query=text, deletion_protection=True)
+        return admin.create_materialized_view(parent=parent, materialized_view_id="py-cities", materialized_view=view).result()
+
+    raises(InvalidArgument, lambda: create(query + " LIMIT 1"))
+    equal(create(query).name, name)
+    equal(admin.get_materialized_view(name=name).query, query)
+    equal([view.name for view in admin.list_materialized_views(parent=parent)], [name])
+    with BigtableDataClient(project="tabletop") as client:
+        view = client.get_materialized_view("tabletop", "py-cities")
+
+        def keys():
+            return [(row.row_key, row.get_cells("default", b"k")[0].value) for row in view.read_rows(ReadRowsQuery())]
+
+        oslo, rome = (b"Oslo\x00\x01a#2", b"a#2"), (b"Rome\x00\x01a#1", b"a#1")
+        equal(keys(), [oslo, rome])
+        write(b"a#1", b"Bern")
+        equal(keys(), [(b"Bern\x00\x01a#1", b"a#1"), oslo])
+        equal(view.read_row(oslo[0]).row_key, oslo[0])
+        equal(view.read_row(rome[0]), None)
+        equal(view.sample_row_keys()[-1][0], b"")
+        result = client.execute_query("SELECT city, k FROM `py-cities` WHERE city = 'Bern'", "tabletop")
+        equal([dict(row.fields) for row in result], [{"city": b"Bern", "k": b"a#1"}])
+        raises(FailedPrecondition, table.delete)
+        raises(FailedPrecondition, lambda: admin.delete_materialized_view(name=name))
+        view = MaterializedView(name=name, deletion_protection=False)
+        admin.update_materialized_view(materialized_view=view, update_mask={"paths": ["deletion_protection"]}).result()
+        admin.delete_materialized_view(name=name)
+        raises(NotFound, lambda: admin.get_materialized_view(name=name))
+    table.delete()
+
+
+@case
 def bigtable_sql_program_of_the_page():
     """The program of docs/sql.md prints what its comments say."""
     page = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()

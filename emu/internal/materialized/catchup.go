@@ -18,10 +18,8 @@ const (
 	// batchRows and batchBytes bound the source rows and the outputs that are held in memory.
 	batchRows  = 256
 	batchBytes = 4 << 20
-	// busyRows bounds the source rows between two pauses of a fill while tables are written. On two
-	// cores the fill then uses about half of one.
-	busyRows  = 64
-	busyPause = 500 * time.Microsecond
+	// saveEvery is the time after which a position is stored.
+	saveEvery = time.Minute
 	// stopped is the time by which commit times may be ahead of a stopped clock.
 	stopped = 5 * time.Millisecond
 )
@@ -34,6 +32,13 @@ type state struct {
 	whole          bool
 	// trusted: the rows follow from the index, since this process has applied every change that it began.
 	trusted bool
+
+	// at is the position, if known is set. The stored position may be older by `unsaved` changes,
+	// since `saved`: a process that begins with it applies them again.
+	at      position
+	known   bool
+	unsaved int
+	saved   time.Time
 }
 
 // catchUp applies the changes of the source table that are older than lag. If the journal does
@@ -51,6 +56,12 @@ func (v *Views) catchUp(ctx context.Context, name string, lag time.Duration) err
 	defer func() { <-x.lock }()
 	restores := v.o.DB.Restores()
 	if s := x.state; s.whole && s.seen >= number && s.restores == restores {
+		if s.unsaved > 0 && v.due(&s) {
+			if err := v.setPosition(ctx, x, s.at); err != nil {
+				return refusal.Of(err)
+			}
+			v.caughtUp(x, s.seen, true)
+		}
 		return nil
 	}
 	if x.state.restores != restores {
@@ -60,13 +71,17 @@ func (v *Views) catchUp(ctx context.Context, name string, lag time.Duration) err
 	if err := v.o.DB.JournalSettled(ctx, number); err != nil {
 		return refusal.Of(err)
 	}
-	whole, err := v.apply(ctx, x, d, lag)
+	whole, err := v.apply(ctx, x, d, lag, number)
 	for range 3 {
 		if !needsFill(err) {
 			break
 		}
 		if err = v.fill(ctx, x, d); err == nil {
-			whole, err = v.apply(ctx, x, d, lag)
+			number, _ = v.o.DB.JournalLast()
+			err = v.o.DB.JournalSettled(ctx, number)
+		}
+		if err == nil {
+			whole, err = v.apply(ctx, x, d, lag, number)
 		}
 	}
 	if err != nil {
@@ -77,11 +92,20 @@ func (v *Views) catchUp(ctx context.Context, name string, lag time.Duration) err
 		return refusal.Of(err)
 	}
 	x.state.trusted = true
-	x.state.seen, x.state.whole = number, whole
+	v.caughtUp(x, number, whole)
+	return nil
+}
+
+// caughtUp notes that all changes up to a number were applied, except, without whole, those that are too young.
+func (v *Views) caughtUp(x *view, number uint64, whole bool) {
+	s := &x.state
+	s.seen, s.whole = number, whole
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	x.caught, x.number = v.o.Now(), number
-	return nil
+	x.caught = v.o.Now()
+	if s.unsaved == 0 { // otherwise the work that Due returns stores the position
+		x.number = number
+	}
 }
 
 // errFill is returned for a view whose rows cannot be derived from the journal.
@@ -96,11 +120,18 @@ func (x *view) source(d *Definition) string {
 	return resname.TablesOf(resname.First(x.name, 4)) + d.Table
 }
 
-// apply applies the records of the journal, from the stored position on. whole is false if it left out
-// records that are younger than lag.
-func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Duration) (whole bool, err error) {
-	at, err := v.position(ctx, x)
-	if err == nil && !at.whole {
+// apply applies the records of the journal, from the position on, up to the number `last`: otherwise it would not
+// end beside writers that are as fast. whole is false if it left out records that are younger than lag.
+func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Duration, last uint64) (whole bool, err error) {
+	s := &x.state
+	if !s.known {
+		if s.at, err = v.position(ctx, x); err != nil {
+			return false, err
+		}
+		s.known, s.unsaved, s.saved = true, 0, v.o.Now()
+	}
+	at := s.at
+	if !at.whole {
 		err = errFill
 	}
 	if err != nil || lag == Manual {
@@ -130,12 +161,16 @@ func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Dura
 		if err := v.applyRows(ctx, x, d, table, rows); err != nil {
 			return err
 		}
-		clear(rows)
 		at.number = done
-		return v.setPosition(ctx, x, at)
+		changed := len(rows)
+		clear(rows)
+		return v.move(ctx, x, at, changed)
 	}
 	for whole = true; r.Next(); {
 		rec := r.Record()
+		if rec.Number > last {
+			break
+		}
 		if lag > 0 && rec.Micros > until {
 			whole = false
 			break
@@ -239,30 +274,6 @@ func (v *Views) applyRows(ctx context.Context, x *view, d *Definition, t *engine
 	return errors.Join(scan.Err(), ctx.Err(), b.flush(ctx))
 }
 
-// pace slows a fill down while recorded tables are written.
-type pace struct {
-	db   *engine.DB
-	last uint64 // the number of the journal at the last call
-}
-
-// rows returns the number of source rows that the fill may read next. If a table was written since the
-// last call, it pauses first.
-func (p *pace) rows(ctx context.Context) (int, error) {
-	number, _ := p.db.JournalLast()
-	if number == p.last {
-		return batchRows, nil
-	}
-	p.last = number
-	timer := time.NewTimer(busyPause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return busyRows, nil
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-}
-
 // fill makes the rows of a view from all rows of its table. Chunks keep the memory small, and no lock of the
 // table is held. If ctx ends, the next fill continues behind the last chunk.
 func (v *Views) fill(ctx context.Context, x *view, d *Definition) error {
@@ -272,6 +283,7 @@ func (v *Views) fill(ctx context.Context, x *view, d *Definition) error {
 	if err != nil {
 		return err
 	}
+	b := &batch{v: v, x: x, d: d, filling: true, pace: newPace(v.o.DB)}
 	if !at.filling || v.checkPosition(source, at.number) != nil {
 		// Changes after the number are applied again.
 		end, err := v.o.DB.JournalEnd(source, engine.JournalViews)
@@ -282,16 +294,10 @@ func (v *Views) fill(ctx context.Context, x *view, d *Definition) error {
 			return err
 		}
 		at = position{number: end.Number, filling: true}
+		b.fresh = true
 	}
-	b := &batch{v: v, x: x, d: d, filling: true}
-	between := &pace{db: v.o.DB}
-	between.last, _ = v.o.DB.JournalLast()
 	for more := true; more; {
-		rows, err := between.rows(ctx)
-		if err == nil {
-			at.next, more, err = v.fillChunk(ctx, source, at.next, rows, b)
-		}
-		if err == nil {
+		if at.next, more, err = v.fillChunk(ctx, source, at.next, b); err == nil {
 			err = v.setPosition(ctx, x, at)
 		}
 		if err != nil {
@@ -299,7 +305,7 @@ func (v *Views) fill(ctx context.Context, x *view, d *Definition) error {
 		}
 	}
 	if d.group != nil {
-		if err := v.regroup(ctx, x, d, engine.Span{Start: []byte{contributions}, End: []byte{contributions + 1}}); err != nil {
+		if err := v.regroup(ctx, x, d, b.pace, engine.Span{Start: []byte{contributions}, End: []byte{contributions + 1}}); err != nil {
 			return err
 		}
 	}
@@ -323,10 +329,10 @@ func (v *Views) empty(ctx context.Context, x *view) error {
 	)
 }
 
-// fillChunk adds source rows to a batch, at most `rows`, beginning at the key `from`, and
+// fillChunk adds source rows to a batch, at most batchRows, beginning at the key `from`, and
 // applies the batch. next is the key at which the next chunk begins, and more reports whether it
 // may have rows.
-func (v *Views) fillChunk(ctx context.Context, source string, from []byte, rows int, b *batch) (next []byte, more bool, err error) {
+func (v *Views) fillChunk(ctx context.Context, source string, from []byte, b *batch) (next []byte, more bool, err error) {
 	in, err := v.o.DB.Scan(ctx, source, engine.ScanOptions{Spans: []engine.Span{{Start: from}}})
 	if err != nil {
 		return nil, false, err
@@ -335,7 +341,10 @@ func (v *Views) fillChunk(ctx context.Context, source string, from []byte, rows 
 	defer func() { _ = scan.Close() }()
 	next = from
 	n := 0
-	for ; n < rows && scan.NextRow(); n++ {
+	for ; n < batchRows && scan.NextRow(); n++ {
+		if err := b.pace.step(ctx); err != nil {
+			return nil, false, err
+		}
 		entries, err := b.d.entries(ctx, scan)
 		if err != nil {
 			return nil, false, err
@@ -345,7 +354,7 @@ func (v *Views) fillChunk(ctx context.Context, source string, from []byte, rows 
 			return nil, false, err
 		}
 	}
-	return next, n == rows, errors.Join(scan.Err(), ctx.Err(), b.flush(ctx))
+	return next, n == batchRows, errors.Join(scan.Err(), ctx.Err(), b.flush(ctx))
 }
 
 // position is the progress of a view. The zero position is that of a view without rows.
@@ -377,9 +386,25 @@ func (v *Views) position(ctx context.Context, x *view) (position, error) {
 	return at, scan.Err()
 }
 
+// move changes the position of a view after changes of source rows. If each read applies all changes, it stores
+// the position only from time to time.
+func (v *Views) move(ctx context.Context, x *view, at position, changed int) error {
+	s := &x.state
+	s.unsaved += changed
+	if v.o.Lag != 0 || s.unsaved >= batchRows || v.due(s) {
+		return v.setPosition(ctx, x, at)
+	}
+	s.at = at
+	return nil
+}
+
+// due reports whether a position has not been stored for long.
+func (v *Views) due(s *state) bool { return v.o.Now().Sub(s.saved).Abs() >= saveEvery }
+
 // setPosition stores the progress of a view.
 func (v *Views) setPosition(ctx context.Context, x *view, at position) error {
-	x.state.whole = false
+	s := &x.state
+	s.whole, s.known = false, false
 	m := []engine.Mutation{{Kind: engine.DeleteFromRow}}
 	if at.whole || at.filling {
 		stored := binary.BigEndian.AppendUint64(nil, at.number)
@@ -388,5 +413,9 @@ func (v *Views) setPosition(ctx context.Context, x *view, at position) error {
 		}
 		m = []engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: stored}}
 	}
-	return v.o.DB.Mutate(ctx, indexOf(x.name), positionRow, m)
+	err := v.o.DB.Mutate(ctx, indexOf(x.name), positionRow, m)
+	if err == nil {
+		s.at, s.known, s.unsaved, s.saved = at, true, 0, v.o.Now()
+	}
+	return err
 }

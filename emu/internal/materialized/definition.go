@@ -10,6 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/analysis"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
+	"github.com/tabletop-emu/tabletop/engine"
 )
 
 const (
@@ -31,6 +32,9 @@ type Definition struct {
 	row      *plan.Query // computes the outputs of a source row
 	// keys are the slots of an output with the fields of the row key.
 	keys []int
+	// deletions delete all cells that a row of the view may have, without a read of the row, in the order of appendCells.
+	// It is nil if these cells are not known.
+	deletions []engine.Mutation
 
 	group *plan.Query  // computes rows of the view from outputs; nil without GROUP BY
 	parts []value.Type // types of the values of an output
@@ -79,7 +83,21 @@ func Define(query string, table func(id string) (*analysis.Table, bool)) (*Defin
 		return nil, err
 	}
 	d.split(q, s)
+	d.deletions = d.deletionsOfCells()
 	return d, nil
+}
+
+func (d *Definition) deletionsOfCells() []engine.Mutation {
+	all := []engine.Mutation{deletion(defaultFamily, "")}
+	for _, c := range d.columns {
+		switch {
+		case c.stamp, c.cell && c.Type.Kind() == value.KindMap:
+			return nil
+		case c.cell:
+			all = append(all, deletion(c.Family, c.Qualifier))
+		}
+	}
+	return all
 }
 
 // onlyTables is a catalog without views: like the service, it does not let a materialized view

@@ -1,6 +1,7 @@
 package materialized
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -96,7 +97,7 @@ func (t rowTable) Scan(context.Context, string, filter.RowSet, bool) (execution.
 // omits the row.
 func (d *Definition) entries(ctx context.Context, src execution.Source) ([]entry, error) {
 	var out []entry
-	at := map[string]int{} // index in out by key
+	var at map[string]int // index in out by key, once there are two
 	selected, size := 0, 0
 	keys := make([]value.Value, len(d.keys))
 	ok, err := run(ctx, d.row, execution.Options{Tables: rowTable{src}, Selected: &selected}, func(row []value.Value) error {
@@ -118,10 +119,17 @@ func (d *Definition) entries(ctx context.Context, src execution.Source) ([]entry
 		if !ok {
 			return nil // a row of the view needs a key
 		}
-		n, found := at[string(key)]
+		n, found := 0, len(out) > 0 && bytes.Equal(out[0].key, key)
 		if !found {
-			n = len(out)
-			at[string(key)] = n
+			n, found = at[string(key)]
+		}
+		if !found {
+			if n = len(out); n == 1 {
+				at = map[string]int{}
+			}
+			if n > 0 {
+				at[string(key)] = n
+			}
 			out = append(out, entry{key: key})
 		}
 		e := &out[n]

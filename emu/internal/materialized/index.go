@@ -19,8 +19,10 @@ import (
 //	s source key                    the rows of the view that the source row is in: length, key ...
 //	g escaped view key 00 01 source key   its encoded outputs for that row, with GROUP BY
 //
-// A source row is noted under s in all rows of the view that it leaves or enters before any of them changes.
-// So the same work, repeated after a crash, finds the rows that it left.
+// Without GROUP BY, a commit changes a source row in the index together with its rows of the view. With
+// GROUP BY, the first commits note a source row in all rows of the view that it leaves or enters, and write its outputs; the
+// last ones write rows of the view, and then note only those that the source row is in. So the same work, repeated after a
+// crash, finds the rows that it left.
 const (
 	sources       = 's'
 	contributions = 'g'
@@ -61,7 +63,9 @@ type batch struct {
 	v       *Views
 	x       *view
 	d       *Definition
-	filling bool // the index is empty, and rows of groups are made at the end
+	filling bool // rows of groups are made at the end
+	fresh   bool // neither the view nor its index has data of the source rows
+	pace    *pace
 
 	rows  []sourceRow
 	bytes int
@@ -93,53 +97,35 @@ func (b *batch) flush(ctx context.Context) error {
 	if len(b.rows) == 0 {
 		return nil
 	}
-	err := b.note(ctx)
+	err := b.readOld(ctx)
 	if err == nil && b.d.group == nil {
 		err = b.replace(ctx)
 	} else if err == nil {
 		err = b.contribute(ctx)
 	}
-	if err == nil {
-		err = b.forget(ctx)
-	}
-	b.rows, b.bytes = nil, 0
+	b.rows, b.bytes = b.rows[:0], 0
 	return err
 }
 
-// noted returns the source rows that keep selects, and in rows the keys of their rows in the
-// index.
-func (b *batch) noted(keep func(*sourceRow) bool) (rows [][]byte, of []*sourceRow) {
-	for i := range b.rows {
-		if r := &b.rows[i]; keep(r) {
-			rows, of = append(rows, append([]byte{sources}, r.key...)), append(of, r)
-		}
+// readOld reads the rows of the view that the source rows were in.
+func (b *batch) readOld(ctx context.Context) error {
+	if b.fresh {
+		return nil
 	}
-	return rows, of
+	keys := make([][]byte, len(b.rows))
+	for i := range b.rows {
+		keys[i] = noteKey(b.rows[i].key)
+	}
+	noted, err := b.v.o.DB.Values(ctx, indexOf(b.x.name), indexFamily, keys)
+	for i, n := range noted {
+		b.rows[i].old = splitKeys(n)
+	}
+	return err
 }
 
-// note reads the rows of the view that the source rows were in, and notes those that they will be in.
-func (b *batch) note(ctx context.Context) error {
-	rows, of := b.noted(func(*sourceRow) bool { return true })
-	return errors.Join(b.v.o.DB.UpdateRows(ctx, indexOf(b.x.name), rows, func(i int, tx *engine.RowTx) error {
-		r := of[i]
-		scan := tx.Scan()
-		if scan.NextCell() {
-			r.old = splitKeys(scan.Cell().Value)
-		}
-		if err := scan.Close(); err != nil {
-			return err
-		}
-		all := slices.Clone(r.old)
-		for _, e := range r.entries {
-			if !r.had(e.key) {
-				all = append(all, e.key)
-			}
-		}
-		if len(all) == len(r.old) {
-			return nil
-		}
-		return tx.Mutate([]engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: joinKeys(all)}})
-	})...)
+// noteKey returns the key in the index of the note of a source row.
+func noteKey(source []byte) []byte {
+	return append(append(make([]byte, 0, 1+len(source)), sources), source...)
 }
 
 // had reports whether a source row was in a row of the view.
@@ -153,19 +139,39 @@ func (r *sourceRow) left(key []byte) bool {
 	return !found
 }
 
-// forget removes the rows of the view that source rows have left from the index.
-func (b *batch) forget(ctx context.Context) error {
-	rows, of := b.noted(func(r *sourceRow) bool { return slices.ContainsFunc(r.old, r.left) })
-	return errors.Join(b.v.o.DB.UpdateRows(ctx, indexOf(b.x.name), rows, func(i int, tx *engine.RowTx) error {
-		if len(of[i].entries) == 0 {
-			return tx.Mutate([]engine.Mutation{{Kind: engine.DeleteFromRow}})
-		}
-		var keys [][]byte
-		for _, e := range of[i].entries {
+// entered returns the rows of the view that a source row is in and was not in before.
+func (r *sourceRow) entered() (keys [][]byte) {
+	for _, e := range r.entries {
+		if !r.had(e.key) {
 			keys = append(keys, e.key)
 		}
-		return tx.Mutate([]engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: joinKeys(keys)}})
-	})...)
+	}
+	return keys
+}
+
+// note returns the change that notes the rows of the view that a source row is in; ok is false if they are
+// noted.
+func (r *sourceRow) note() (muts []engine.Mutation, ok bool) {
+	if !slices.ContainsFunc(r.old, r.left) && len(r.entered()) == 0 {
+		return nil, false
+	}
+	if len(r.entries) == 0 {
+		return []engine.Mutation{deletion(indexFamily, "")}, true
+	}
+	keys := make([][]byte, len(r.entries))
+	for i, e := range r.entries {
+		keys[i] = e.key
+	}
+	return noting(keys), true
+}
+
+func noting(keys [][]byte) []engine.Mutation {
+	return []engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: joinKeys(keys)}}
+}
+
+// deletion deletes the cell of a column with the timestamp 0, which need not exist.
+func deletion(family, qualifier string) engine.Mutation {
+	return engine.Mutation{Kind: engine.DeleteFromColumn, Family: family, Qualifier: []byte(qualifier), End: 1}
 }
 
 func joinKeys(keys [][]byte) []byte {
@@ -190,94 +196,176 @@ func splitKeys(from []byte) [][]byte {
 	return keys
 }
 
+// commitRows is the number of rows in a commit, except for those of one source row. A later commit, of any
+// table, becomes visible only after it.
+const commitRows = 16
+
+// changes collects changes of the internal tables.
+type changes struct {
+	v    *Views
+	pace *pace
+	rows []engine.InternalRow
+}
+
+func (c *changes) add(table string, row []byte, muts []engine.Mutation) {
+	c.rows = append(c.rows, engine.InternalRow{Table: table, Row: row, Mutations: muts})
+}
+
+// commit commits the changes together.
+func (c *changes) commit(ctx context.Context) error {
+	err := c.pace.step(ctx)
+	if err == nil {
+		err = c.v.o.DB.MutateInternal(ctx, c.rows)
+	}
+	c.rows = c.rows[:0]
+	return err
+}
+
+// commitAll commits the changes in order.
+func (c *changes) commitAll(ctx context.Context) error {
+	all := c.rows
+	for part := range slices.Chunk(all, commitRows) {
+		c.rows = part
+		if err := c.commit(ctx); err != nil {
+			return err
+		}
+	}
+	c.rows = all[:0]
+	return nil
+}
+
 // replace writes the rows of a view without GROUP BY: each belongs to one source row. A row that is not noted
 // has no cells yet.
 func (b *batch) replace(ctx context.Context) error {
-	var keys [][]byte
-	var muts [][]engine.Mutation
+	c := changes{v: b.v, pace: b.pace}
+	rows, index := rowsOf(b.x.name), indexOf(b.x.name)
 	for i := range b.rows {
 		r := &b.rows[i]
 		for _, key := range r.old {
 			if r.left(key) {
-				keys, muts = append(keys, key), append(muts, replacing(nil))
+				c.add(rows, key, b.d.replacing(nil))
 			}
 		}
 		for _, e := range r.entries {
 			m := e.cells
 			if r.had(e.key) {
-				m = replacing(m)
+				m = b.d.replacing(m)
 			}
-			keys, muts = append(keys, e.key), append(muts, m)
+			c.add(rows, e.key, m)
+		}
+		if note, ok := r.note(); ok {
+			c.add(index, noteKey(r.key), note)
+		}
+		if len(c.rows) >= commitRows {
+			if err := c.commit(ctx); err != nil {
+				return err
+			}
 		}
 	}
-	return b.v.write(ctx, b.x, keys, muts)
+	return c.commit(ctx)
 }
 
-// replacing returns the mutations that replace a row with the given cells. Without cells they delete it.
-func replacing(cells []engine.Mutation) []engine.Mutation {
-	return append([]engine.Mutation{{Kind: engine.DeleteFromRow}}, cells...)
-}
-
-// write changes rows of a view.
-func (v *Views) write(ctx context.Context, x *view, keys [][]byte, muts [][]engine.Mutation) error {
-	return errors.Join(v.o.DB.UpdateRows(ctx, rowsOf(x.name), keys, func(i int, tx *engine.RowTx) error { return tx.Mutate(muts[i]) })...)
+// replacing returns the mutations that replace a row of the view with the given cells. Without cells they delete it.
+func (d *Definition) replacing(cells []engine.Mutation) []engine.Mutation {
+	if d.deletions == nil {
+		return append([]engine.Mutation{{Kind: engine.DeleteFromRow}}, cells...)
+	}
+	muts := make([]engine.Mutation, 0, len(d.deletions)+len(cells))
+	rest := cells // in the order of the deletions
+	for _, m := range d.deletions {
+		if len(rest) > 0 && rest[0].Family == m.Family && bytes.Equal(rest[0].Qualifier, m.Qualifier) {
+			rest = rest[1:]
+		} else {
+			muts = append(muts, m)
+		}
+	}
+	return append(muts, cells...)
 }
 
 // contribute writes the contributions of the source rows, and then the rows of the view that they are part of.
 func (b *batch) contribute(ctx context.Context) error {
-	var keys, viewKeys, parts [][]byte
-	for i := range b.rows {
-		r := &b.rows[i]
-		for _, key := range r.old {
-			if r.left(key) {
-				keys, viewKeys, parts = append(keys, contributionKey(key, r.key)), append(viewKeys, key), append(parts, nil)
-			}
-		}
-		for _, e := range r.entries {
-			keys, viewKeys, parts = append(keys, contributionKey(e.key, r.key)), append(viewKeys, e.key), append(parts, e.parts)
-		}
-	}
+	index := indexOf(b.x.name)
+	c := changes{v: b.v, pace: b.pace}
 	changed := map[string]bool{} // rows of the view
-	err := errors.Join(b.v.o.DB.UpdateRows(ctx, indexOf(b.x.name), keys, func(i int, tx *engine.RowTx) error {
-		scan := tx.Scan()
-		var before []byte
-		if scan.NextCell() {
-			before = scan.Cell().Value
-		}
-		same := parts[i] != nil && bytes.Equal(before, parts[i])
-		var err error
-		if !same {
-			err = b.x.changeTotal(b.d, viewKeys[i], before, parts[i])
-		}
-		if err := errors.Join(err, scan.Close()); err != nil {
+	for i := range b.rows {
+		if err := b.contributeRow(ctx, &b.rows[i], &c, changed); err != nil {
 			return err
 		}
-		if same && b.x.state.trusted {
-			return nil
-		}
-		changed[string(viewKeys[i])] = true
-		if parts[i] == nil {
-			return tx.Mutate([]engine.Mutation{{Kind: engine.DeleteFromRow}})
-		}
-		return tx.Mutate([]engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: parts[i]}})
-	})...)
-	if err != nil || b.filling {
-		return err
 	}
-	keys = nil
-	var muts [][]engine.Mutation
+	known := len(changed)+len(c.rows)+len(b.rows) <= commitRows
 	for key := range changed {
-		if t := b.x.totals[key]; t != nil {
-			cells, err := b.x.rowOf(ctx, b.d, key, t)
-			if err != nil {
+		known = known && b.x.totals[key] != nil
+	}
+	if !known || b.filling { // otherwise the changes below are part of the same commit
+		if err := c.commitAll(ctx); err != nil {
+			return err
+		}
+	}
+	if !b.filling {
+		for key := range changed {
+			if t := b.x.totals[key]; t != nil {
+				cells, err := b.x.rowOf(ctx, b.d, key, t)
+				if err != nil {
+					return err
+				}
+				c.add(rowsOf(b.x.name), []byte(key), b.d.replacing(cells))
+			} else if err := b.v.regroup(ctx, b.x, b.d, b.pace, prefixSpan(contributionKey([]byte(key), nil)), []byte(key)); err != nil {
 				return err
 			}
-			keys, muts = append(keys, []byte(key)), append(muts, replacing(cells))
-		} else if err := b.v.regroup(ctx, b.x, b.d, prefixSpan(contributionKey([]byte(key), nil)), []byte(key)); err != nil {
+		}
+	}
+	for i := range b.rows {
+		if r := &b.rows[i]; slices.ContainsFunc(r.old, r.left) {
+			note, _ := r.note()
+			c.add(index, noteKey(r.key), note)
+		}
+	}
+	if known {
+		return c.commit(ctx)
+	}
+	return c.commitAll(ctx)
+}
+
+// contributeRow adds the changes of the contributions of a source row, and the rows of the view that change.
+func (b *batch) contributeRow(ctx context.Context, r *sourceRow, c *changes, changed map[string]bool) error {
+	index := indexOf(b.x.name)
+	if entered := r.entered(); len(entered) > 0 {
+		c.add(index, noteKey(r.key), noting(append(entered, r.old...)))
+	}
+	var keys, viewKeys, parts [][]byte
+	for _, key := range r.old {
+		if r.left(key) {
+			keys, viewKeys, parts = append(keys, contributionKey(key, r.key)), append(viewKeys, key), append(parts, nil)
+		}
+	}
+	for _, e := range r.entries {
+		keys, viewKeys, parts = append(keys, contributionKey(e.key, r.key)), append(viewKeys, e.key), append(parts, e.parts)
+	}
+	before := make([][]byte, len(keys))
+	if !b.fresh {
+		var err error
+		if before, err = b.v.o.DB.Values(ctx, index, indexFamily, keys); err != nil {
 			return err
 		}
 	}
-	return b.v.write(ctx, b.x, keys, muts)
+	for i, key := range keys {
+		same := parts[i] != nil && bytes.Equal(before[i], parts[i])
+		if !same {
+			if err := b.x.changeTotal(b.d, viewKeys[i], before[i], parts[i]); err != nil {
+				return err
+			}
+		}
+		if same && b.x.state.trusted {
+			continue
+		}
+		changed[string(viewKeys[i])] = true
+		m := engine.Mutation{Kind: engine.SetCell, Family: indexFamily, Value: parts[i]}
+		if parts[i] == nil {
+			m = deletion(indexFamily, "")
+		}
+		c.add(index, key, []engine.Mutation{m})
+	}
+	return nil
 }
 
 // rowOf returns the cells of a row of the view with a known total; none if the row must be deleted.
@@ -298,17 +386,18 @@ func (x *view) rowOf(ctx context.Context, d *Definition, key string, t *total) (
 
 // regroup computes the rows of the view from the contributions in a span. gone is empty, or has
 // the only row of the view in the span, which is deleted if it has no contributions.
-func (v *Views) regroup(ctx context.Context, x *view, d *Definition, span engine.Span, gone ...[]byte) error {
+func (v *Views) regroup(ctx context.Context, x *view, d *Definition, p *pace, span engine.Span, gone ...[]byte) error {
 	scan, err := v.o.DB.Scan(ctx, indexOf(x.name), engine.ScanOptions{Spans: []engine.Span{span}})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = scan.Close() }()
-	keys, cells := gone, make([][]engine.Mutation, len(gone))
-	for i := range gone {
-		cells[i] = replacing(nil)
+	rows := rowsOf(x.name)
+	c := changes{v: v, pace: p}
+	for _, key := range gone {
+		c.add(rows, key, d.replacing(nil))
 	}
-	in := &contributed{scan: scan, d: d}
+	in := &contributed{ctx: ctx, scan: scan, d: d, pace: p}
 	for in.next() {
 		key := bytes.Clone(in.key)
 		var row []engine.Mutation
@@ -326,25 +415,26 @@ func (v *Views) regroup(ctx context.Context, x *view, d *Definition, span engine
 			row = nil
 		}
 		if len(gone) > 0 {
-			cells[0] = replacing(row)
+			c.rows[0].Mutations = d.replacing(row)
 			x.keepTotal(key, in.total)
 			continue
 		}
-		if keys, cells = append(keys, key), append(cells, replacing(row)); len(keys) == batchRows {
-			if err := v.write(ctx, x, keys, cells); err != nil {
+		if c.add(rows, key, d.replacing(row)); len(c.rows) == commitRows {
+			if err := c.commit(ctx); err != nil {
 				return err
 			}
-			keys, cells = nil, nil
 		}
 	}
-	return errors.Join(in.err, scan.Err(), ctx.Err(), v.write(ctx, x, keys, cells))
+	return errors.Join(in.err, scan.Err(), ctx.Err(), c.commit(ctx))
 }
 
 // contributed iterates over the contributions in a scan: next moves to the next row of the view,
 // and Next returns its outputs as rows of an execution.
 type contributed struct {
+	ctx   context.Context // of the scan
 	scan  *engine.Scan
 	d     *Definition
+	pace  *pace
 	key   []byte // of the row of the view
 	rest  []byte // outputs of the current contribution that were not returned
 	ahead bool   // the scan is on the first contribution of the next row of the view
@@ -376,6 +466,9 @@ func (c *contributed) next() bool {
 
 // read reads the contribution that the scan is on.
 func (c *contributed) read() error {
+	if err := c.pace.step(c.ctx); err != nil {
+		return err
+	}
 	c.rest = nil
 	if c.scan.NextCell() {
 		c.rest = bytes.Clone(c.scan.Cell().Value)

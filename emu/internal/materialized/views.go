@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -47,6 +48,9 @@ type Views struct {
 	o    Options
 	mu   sync.Mutex
 	open map[string]*view // by name
+	// names has the names of all views in the given version of the resources.
+	names   []string
+	version uint64
 }
 
 // New returns the views of a store.
@@ -307,7 +311,8 @@ func (v *Views) Ready(tx *engine.CatalogTx, name string, at time.Time) error {
 	return errors.Join(err, tx.PutResource(kindReady+name, text))
 }
 
-// Populate fills a new view. Until it ends, reads of the view are rejected.
+// Populate fills a new view. Until it ends, reads of the view are rejected. It catches up again while each round
+// leaves less than half of the changes of the last one; the next read applies the rest.
 func (v *Views) Populate(ctx context.Context, name string) error {
 	x, _, err := v.find(name)
 	if err != nil {
@@ -320,7 +325,18 @@ func (v *Views) Populate(ctx context.Context, name string) error {
 	}
 	set(true)
 	defer set(false)
-	return v.CatchUp(ctx, name)
+	for last := uint64(math.MaxUint64); ; {
+		before, _ := v.o.DB.JournalLast()
+		if err := v.CatchUp(ctx, name); err != nil {
+			return err
+		}
+		after, _ := v.o.DB.JournalLast()
+		changes := after - before
+		if changes < batchRows || changes > last/2 {
+			return nil
+		}
+		last = changes
+	}
 }
 
 // populating reports whether a view is being populated for the first time.
@@ -369,7 +385,7 @@ func (v *Views) Due() ([]due.Item, error) {
 	if v.o.Lag == Manual {
 		return nil, nil
 	}
-	names, err := v.all("")
+	names, err := v.all()
 	if len(names) == 0 || err != nil {
 		return nil, err
 	}
@@ -398,18 +414,23 @@ func (v *Views) Run(ctx context.Context, i due.Item) error {
 	return err
 }
 
-// all returns the names of the views of an instance, or of all instances for "".
-func (v *Views) all(instance string) ([]string, error) {
-	prefix := kindStored
-	if instance != "" {
-		prefix += viewsOf(instance)
+// all returns the names of all views. The caller must not change them.
+func (v *Views) all() ([]string, error) {
+	version := v.o.DB.ResourceVersion()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.names != nil && v.version == version {
+		return v.names, nil
 	}
-	found, err := v.o.DB.Resources(prefix)
-	names := make([]string, len(found))
+	found, err := v.o.DB.Resources(kindStored)
+	if err != nil {
+		return nil, err
+	}
+	v.names, v.version = make([]string, len(found)), version
 	for i, x := range found {
-		names[i] = strings.TrimPrefix(x.Name, kindStored)
+		v.names[i] = strings.TrimPrefix(x.Name, kindStored)
 	}
-	return names, err
+	return v.names, nil
 }
 
 // CatchUp makes a view reflect the changes that its lag allows. A new view is filled, even with a lag.
@@ -422,7 +443,7 @@ func (v *Views) Refresh(ctx context.Context) error { return v.each(ctx, 0) }
 func (v *Views) CatchUpAll(ctx context.Context) error { return v.each(ctx, v.o.Lag) }
 
 func (v *Views) each(ctx context.Context, lag time.Duration) error {
-	names, err := v.all("")
+	names, err := v.all()
 	for _, name := range names {
 		if e := v.catchUp(ctx, name, lag); status.Code(e) != codes.NotFound { // it was deleted meanwhile
 			err = errors.Join(err, e)
@@ -434,8 +455,11 @@ func (v *Views) each(ctx context.Context, lag time.Duration) error {
 // Reset makes the views of an instance fill again, after a change of rows that no journal
 // records.
 func (v *Views) Reset(ctx context.Context, instance string) error {
-	names, err := v.all(instance)
+	names, err := v.all()
 	for _, name := range names {
+		if !strings.HasPrefix(name, viewsOf(instance)) {
+			continue
+		}
 		x, _, e := v.find(name)
 		if e == nil {
 			e = x.acquire(ctx)

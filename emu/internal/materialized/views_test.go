@@ -146,6 +146,33 @@ func TestPopulate(t *testing.T) {
 	}
 }
 
+// TestCatchUp_Writers: catching up ends beside a writer that is as fast.
+func TestCatchUp_Writers(t *testing.T) {
+	t.Parallel()
+	const rows, most = 2 * batchRows, 20_000
+	v, db := newViews(t, 3, "SELECT f['q'] AS q, _key AS k FROM t ORDER BY q, k")
+	written := 0
+	write := func() {
+		if written < most {
+			written++
+			if err := db.Mutate(context.Background(), testInstance+"/tables/t", fmt.Appendf(nil, "w%d", written%rows), []engine.Mutation{{Kind: engine.SetCell, Family: "f", Qualifier: []byte("q")}}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, what := range []string{"a fill", "a change"} {
+		for range rows {
+			write()
+		}
+		if err := v.CatchUp(watched{t.Context(), write}, testView); err != nil || written == most {
+			t.Fatalf("%s ends after %d writes, %v", what, written, err)
+		}
+	}
+	if err := v.CatchUp(t.Context(), testView); err != nil || count(t, db, rowsOf(testView)) != 3+rows {
+		t.Errorf("the view has %d rows, want %d, %v", count(t, db, rowsOf(testView)), 3+rows, err)
+	}
+}
+
 // dump returns all cells of a table.
 func dump(t *testing.T, db *engine.DB, table string) string {
 	t.Helper()
@@ -228,29 +255,41 @@ func TestCatchUp_Crashes(t *testing.T) {
 	}
 }
 
-// A fill pauses, and then reads fewer rows, only after a write of a recorded table.
+// A fill pauses at the end of a slice, but only if a recorded table was written recently.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, db := newViews(t, 3, "SELECT _key, f['q'] AS q FROM t ORDER BY _key")
-		p := &pace{db: db}
-		p.last, _ = db.JournalLast()
-		for i, written := range []bool{false, true, false, true, true} {
-			if written {
+		p := newPace(db)
+		for i, c := range []struct {
+			written     bool
+			work, pause time.Duration
+		}{
+			{false, slice, 0},
+			{true, slice / 2, 0},
+			{false, slice / 2, (share - 1) * slice},
+			{false, slice, (share - 1) * slice},
+			{false, 2 * slice, 2 * (share - 1) * slice},
+			{true, time.Second, maxPause},
+			{false, quiet, 0},
+			{false, slice, 0},
+			{true, slice, (share - 1) * slice},
+		} {
+			if c.written {
 				if err := db.Mutate(t.Context(), testInstance+"/tables/t", []byte("r"), []engine.Mutation{{Kind: engine.DeleteFromRow}}); err != nil {
 					t.Fatal(err)
 				}
 			}
+			time.Sleep(c.work)
 			began := time.Now()
-			n, err := p.rows(t.Context())
-			if paused := time.Since(began) == busyPause; err != nil || paused != written || (n == busyRows) != written {
-				t.Errorf("call %d: %d rows, a pause: %t, %v; written: %t", i, n, paused, err, written)
+			if err := p.step(t.Context()); err != nil || time.Since(began) != c.pause {
+				t.Errorf("step %d: pauses for %v, want %v, error %v", i, time.Since(began), c.pause, err)
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		p.last = 0
-		if _, err := p.rows(ctx); !errors.Is(err, context.Canceled) {
+		time.Sleep(slice)
+		if err := p.step(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("a pause returns %v after its context ended", err)
 		}
 	})
