@@ -60,7 +60,7 @@ test('two servers at once, each with its own addresses; nothing global is set', 
 	assert.deepEqual(first.env(), {
 		BIGTABLE_EMULATOR_HOST: first.bigtable, AWS_ENDPOINT_URL_DYNAMODB: first.dynamodb, AWS_ENDPOINT_URL_DYNAMODB_STREAMS: first.dynamodb,
 		AWS_REGION: 'us-east-1', AWS_DEFAULT_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: 'tabletop', AWS_SECRET_ACCESS_KEY: 'tabletop',
-		TABLETOP_CONSOLE_URL: first.url, TABLETOP_CONSOLE_TOKEN: first.token,
+		TABLETOP_CONSOLE_URL: first.url, TABLETOP_CONSOLE_TOKEN: first.token, NO_PROXY: first.env().NO_PROXY, no_proxy: first.env().no_proxy,
 	})
 	assert.equal(first.dynamodbOptions().endpoint, first.dynamodb)
 	assert.deepEqual(first.bigtableOptions(), { apiEndpoint: first.bigtable, projectId: 'tabletop' })
@@ -96,9 +96,64 @@ test('a running server has no file in the folder of temporary files, except its 
 	assert.deepEqual(await readdir(folder), [])
 })
 
-test('the log', async () => {
-	const code = "import { Tabletop } from './tabletop.mjs'; const server = await Tabletop.start(); await server.stop(); console.log(server.log)"
-	assert.match(await run(code, { TABLETOP_NONE: '1' }), /TABLETOP_NONE in the environment does not set a flag/)
+test('the log', async t => {
+	const binary = await script(await folderOf(t), '#!/bin/sh\nTABLETOP_NONE=1 exec "$TABLETOP_BINARY" "$@"', 0o700)
+	const server = await Tabletop.start({ binary })
+	await server.stop()
+	assert.match(server.log, /TABLETOP_NONE in the environment does not set a flag/)
+})
+
+test('a server opens no folder of data that the environment names: a reset would delete the data', async t => {
+	const folder = await folderOf(t)
+	const [data, config] = ['data', 'tabletop.yaml'].map(name => join(folder, name))
+	await writeFile(config, `data: ${data}\n`)
+	const code = "import { Tabletop } from './tabletop.mjs'; console.log((await Tabletop.start()).instance)"
+	for (const settings of [{ TABLETOP_DATA: data }, { TABLETOP_CONFIG: config }, { TABLETOP_INSTANCE: 'other' }]) {
+		assert.equal(await run(code, settings), 'tabletop\n')
+		assert.deepEqual(await readdir(folder), ['tabletop.yaml'])
+	}
+	await start(t, { args: ['--config', config] })
+	assert.deepEqual(await readdir(folder), ['data', 'tabletop.yaml'])
+})
+
+test('calls use neither a proxy nor a replaced fetch, and env() keeps official clients from a proxy', async () => {
+	const code = `
+		import { Tabletop } from './tabletop.mjs'
+		globalThis.fetch = () => { throw new Error('replaced') }
+		const server = await Tabletop.start()
+		server.exportEnv()
+		const once = server.env()
+		console.log(JSON.stringify([once.NO_PROXY, once.no_proxy, process.env.NO_PROXY]))`
+	const proxies = Object.fromEntries(['HTTP_PROXY', 'http_proxy', 'HTTPS_PROXY', 'https_proxy'].map(name => [name, 'http://127.0.0.1:1']))
+	for (const [given, ...want] of [
+		[{}, '127.0.0.1,localhost', '127.0.0.1,localhost'],
+		[{ NO_PROXY: 'a.test, localhost' }, 'a.test,localhost,127.0.0.1', 'a.test,localhost,127.0.0.1'],
+		[{ NO_PROXY: 'a.test', no_proxy: 'b.test' }, 'a.test,127.0.0.1,localhost', 'b.test,127.0.0.1,localhost'],
+		[{ no_proxy: '*' }, '*', '*'],
+	]) {
+		const env = { NODE_USE_ENV_PROXY: '1', ...proxies, NO_PROXY: '', no_proxy: '', ...given } // Node 24 reads the first
+		assert.deepEqual(JSON.parse(await run(code, env)), [...want, want[0]])
+	}
+})
+
+test('a server that was killed', async t => {
+	const folder = await folderOf(t)
+	const server = await Tabletop.start({ binary: await script(folder, '#!/bin/sh\necho a last word $$ >&2\nexec "$TABLETOP_BINARY" "$@"', 0o700) })
+	process.kill(Number(server.log.match(/word (\d+)/)[1]), 'SIGKILL')
+	await server.stop() // waits for its end
+	await fails('unreachable', server.reset(), `the server at ${server.url} ended with signal SIGKILL, and printed: a last word`, 'Tabletop.start()')
+	const binary = await script(folder, '#!/bin/sh\nkill -9 $$', 0o700)
+	await fails('not_started', Tabletop.start({ binary }), 'ended with signal SIGKILL before it was ready')
+})
+
+test('exportEnv: clients that are created later use the server, and the credentials in the environment', async () => {
+	const code = `
+		import { Tabletop } from './tabletop.mjs'
+		const server = await Tabletop.start()
+		server.exportEnv()
+		const { AWS_PROFILE, AWS_SESSION_TOKEN, AWS_IGNORE_CONFIGURED_ENDPOINT_URLS, ...rest } = process.env
+		console.log(AWS_PROFILE, AWS_SESSION_TOKEN, AWS_IGNORE_CONFIGURED_ENDPOINT_URLS, Object.entries(server.env()).every(([name, value]) => rest[name] === value))`
+	assert.equal(await run(code, { AWS_PROFILE: 'prod', AWS_SESSION_TOKEN: 't', AWS_IGNORE_CONFIGURED_ENDPOINT_URLS: 'true' }), 'undefined undefined undefined true\n')
 })
 
 test('a program that is missing', async t => {
@@ -122,13 +177,13 @@ test('a program that is missing', async t => {
 	await rename(join(folder, 'tabletop'), join(folder, 'clone', 'bin', 'tabletop'))
 	assert.equal(await run(code, { TABLETOP_BINARY: '', PATH: folder }), 'started\n')
 	await rename(await script(folder, '#!/bin/sh\nexit 9', 0o700), join(folder, 'tabletop'))
-	assert.match(await run(code, { TABLETOP_BINARY: '', PATH: folder }), /ended with 9/)
+	assert.match(await run(code, { TABLETOP_BINARY: '', PATH: folder }), /ended with code 9/)
 	const binary = await script(folder, '#!/bin/sh', 0o600)
 	await fails('not_started', Tabletop.start({ binary }), binary, 'cannot be run', ...where)
 })
 
 test('an early end has the words of the server', async t => {
-	await fails('not_started', Tabletop.start({ args: ['--gc', 'never'] }), '--gc never', 'ended with 2', '"never" must be background')
+	await fails('not_started', Tabletop.start({ args: ['--gc', 'never'] }), '--gc never', 'ended with code 2', '"never" must be background')
 	const folder = await folderOf(t)
 	const binary = await script(folder, '#!/bin/sh\nexec cat >/dev/null', 0o700) // never ready
 	await fails('not_started', Tabletop.start({ binary, timeout: 0 }), binary, 'was not ready within 0 ms, and printed: nothing')

@@ -22,6 +22,7 @@ import base64
 import datetime
 import http.client
 import importlib.metadata
+import ipaddress
 import json
 import math
 import os
@@ -61,10 +62,6 @@ class ControlError(Exception):
         self.status, self.code, self.text, self.remedy = status, code, text, remedy
 
 
-def _unreachable(url: str, why: object) -> ControlError:
-    return ControlError(0, "unreachable", f"no control API responds at {url} ({why})", "start tabletop serve --console, or read its port file again")
-
-
 def _bad_request(text: str, remedy: str) -> ControlError:
     return ControlError(400, "bad_request", text, remedy)
 
@@ -85,6 +82,7 @@ class Control:
         self.url = url.rstrip("/")
         self.token = token
         self.timeout = timeout
+        self._open = _DIRECT.open if _on_this_machine(self.url) else urllib.request.urlopen
 
     @classmethod
     def from_port_file(cls, path: str | os.PathLike[str], token: Optional[str] = None, timeout: float = 60, wait: float = 10) -> Control:
@@ -102,7 +100,7 @@ class Control:
             url, method=method, data=None if body is None else json.dumps(body, default=_sent).encode(),
             headers={"Authorization": f"Bearer {self.token}"})
         try:
-            with urllib.request.urlopen(request, timeout=self.timeout) as answer:
+            with self._open(request, timeout=self.timeout) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as e:
             try:
@@ -110,12 +108,15 @@ class Control:
                     said = json.load(e)["error"]
                 error = ControlError(e.code, said["code"], said["text"], said["remedy"])
             except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
-                error = _unreachable(self.url, f"something else does, with status {e.code}")
+                error = self._unreachable(f"something else does, with status {e.code}")
             raise error from None
         except urllib.error.URLError as e:
-            raise _unreachable(self.url, e.reason) from e
+            raise self._unreachable(e.reason) from None
         except (OSError, http.client.HTTPException, ValueError) as e:
-            raise _unreachable(self.url, repr(e)) from e
+            raise self._unreachable(repr(e)) from None
+
+    def _unreachable(self, why: object) -> ControlError:
+        return ControlError(0, "unreachable", f"no control API responds at {self.url} ({why})", "start tabletop serve --console, or read its port file again")
 
     def info(self) -> Json:
         """Return information about the server and its endpoints."""
@@ -307,6 +308,36 @@ class Control:
         return self.call("POST", f"migrate/{verb}", {"fixture": fixture, **({} if mapping is None else {"mapping": mapping})})
 
 
+_LOCAL = ("127.0.0.1", "localhost")
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Opens addresses of this machine, which a proxy does not reach."""
+_OVERRIDING = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS")
+"""Variables with which official clients would not use those of Tabletop.env."""
+
+
+def _on_this_machine(url: str) -> bool:
+    host = urllib.parse.urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _no_proxy() -> Dict[str, str]:
+    """Return both variables that list the addresses without a proxy. Clients read one or the other."""
+    given = {name: os.environ.get(name, "") for name in ("NO_PROXY", "no_proxy")}
+    out = {}
+    for name, value in given.items():
+        hosts = [host.strip() for host in (value or "".join(given.values())).split(",") if host.strip()]
+        out[name] = ",".join(hosts + [host for host in _LOCAL if host not in hosts and hosts != ["*"]])
+    return out
+
+
+def _inherited() -> Dict[str, str]:
+    """Return the environment of a server: that of this process, without settings of another server."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("TABLETOP_") or name == "TABLETOP_BINARY"}
+
+
 _PAUSE = 0.02
 """Seconds between two checks for a port file."""
 _WHERE = "give Tabletop.start(binary=...) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it"
@@ -346,6 +377,8 @@ class Tabletop(Control):
 
         binary is the program, by default that of TABLETOP_BINARY, of pip, tabletop on PATH, or in a clone
         of the project the one that make build wrote. timeout is in seconds. seed is a file or folder, or several, of the tables that exist at the start and after reset(). Neither this process' environment nor any client is changed: see env() and boto3_options().
+
+        The server does not inherit TABLETOP_* variables: one such as TABLETOP_DATA would open a folder with data, which reset() deletes.
         """
         program = os.fspath(binary or os.environ.get("TABLETOP_BINARY") or _installed() or shutil.which("tabletop") or shutil.which(_BUILT) or "tabletop")
         if shutil.which(program) is None:
@@ -357,18 +390,16 @@ class Tabletop(Control):
                 *(f"--seed={os.fspath(path)}" for path in ([seed] if isinstance(seed, (str, os.PathLike)) else seed)),
                 *args, "--port-file", file, "--until-stdin-closes"]
             try:
-                process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=_inherited())
             except OSError as e:
                 raise ControlError(0, "not_started", f"the program {program} cannot be run ({e})", _WHERE) from e
             server, until = _Process(process), time.monotonic() + timeout
 
             def pause() -> None:
-                try:
-                    end = f"ended with code {process.wait(_PAUSE)} before it was ready"
-                except subprocess.TimeoutExpired:
-                    if time.monotonic() < until:
-                        return
-                    end = f"was not ready within {timeout} s"
+                ended = server.end(_PAUSE)
+                if ended is None and time.monotonic() < until:
+                    return
+                end = f"ended with {ended} before it was ready" if ended else f"was not ready within {timeout} s"
                 server.stop()
                 raise ControlError(0, "not_started", f"{shlex.join(command)} {end}, and printed: {server.log() or 'nothing'}", "correct the args, or the environment")
 
@@ -400,9 +431,18 @@ class Tabletop(Control):
         """Return the last 64 KiB that the server printed on standard error."""
         return self._server.log()
 
+    def _unreachable(self, why: object) -> ControlError:
+        ended = self._server.end(1)  # a process that closed its connections may need a moment
+        if ended is None:
+            return super()._unreachable(why)
+        return ControlError(0, "unreachable", f"the server at {self.url} ended with {ended}, and printed: {self.log or 'nothing'}", "start another with Tabletop.start()")
+
     def env(self) -> Dict[str, str]:
-        """Return the environment variables with which official clients, ctl and Control() find the server."""
-        out = {"TABLETOP_CONSOLE_URL": self.url, "TABLETOP_CONSOLE_TOKEN": self.token}
+        """Return the environment variables with which official clients, ctl and Control() find the server.
+
+        NO_PROXY is that of this process, with the addresses of this machine.
+        """
+        out = {"TABLETOP_CONSOLE_URL": self.url, "TABLETOP_CONSOLE_TOKEN": self.token, **_no_proxy()}
         if self.bigtable:
             out["BIGTABLE_EMULATOR_HOST"] = self.bigtable
         if self.dynamodb:
@@ -410,6 +450,12 @@ class Tabletop(Control):
                 AWS_ENDPOINT_URL_DYNAMODB=self.dynamodb, AWS_ENDPOINT_URL_DYNAMODB_STREAMS=self.dynamodb, AWS_REGION="us-east-1",
                 AWS_DEFAULT_REGION="us-east-1", AWS_ACCESS_KEY_ID="tabletop", AWS_SECRET_ACCESS_KEY="tabletop")
         return out
+
+    def export_env(self) -> None:
+        """Set env() in this process, for official clients that are created later, and remove variables that take precedence."""
+        for name in _OVERRIDING:
+            os.environ.pop(name, None)
+        os.environ.update(self.env())
 
     def boto3_options(self) -> Dict[str, Any]:
         """Return the options of boto3.client and boto3.resource for "dynamodb" and "dynamodbstreams"."""
@@ -435,6 +481,15 @@ class _Process:
     def log(self) -> str:
         """Return the last 64 KiB that the process printed."""
         return self.tail.decode(errors="replace").strip()
+
+    def end(self, timeout: float) -> Optional[str]:
+        """Return the code or signal with which the process ended, or None if it runs after timeout seconds."""
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        self.reader.join(timeout)  # else its last words may be missing
+        return f"code {code}" if code >= 0 else f"signal {-code}"
 
     def stop(self) -> None:
         """End the process, and read the rest of what it printed."""
@@ -559,6 +614,8 @@ if "pytest" in sys.modules:
         The clock keeps its lead: a test that advances it may use a server of its own.
         """
         tabletop_server.reset()
+        for name in _OVERRIDING:
+            monkeypatch.delenv(name, raising=False)
         for name, value in tabletop_server.env().items():
             monkeypatch.setenv(name, value)
         return tabletop_server
