@@ -72,7 +72,7 @@ public class Tabletop {
 		}
 	}
 
-	private final HttpClient http = HttpClient.newHttpClient();
+	private final HttpClient http;
 	private final String url;
 	private final String token;
 	private String place = "tabletop"; // the instance of Bigtable tables, unless a method is given another
@@ -87,6 +87,12 @@ public class Tabletop {
 		}
 		this.url = url.replaceAll("/$", "");
 		this.token = token;
+		var client = HttpClient.newBuilder();
+		String host = URI.create(url).getHost();
+		if (host != null && host.matches("localhost|127(\\.\\d+){3}|\\[::1\\]")) {
+			client.proxy(HttpClient.Builder.NO_PROXY); // it does not reach this machine
+		}
+		http = client.build();
 	}
 
 	/** Returns the server that TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN name. */
@@ -139,7 +145,7 @@ public class Tabletop {
 		}
 	}
 
-	private ControlException unreachable(String why, Throwable cause) {
+	ControlException unreachable(String why, Throwable cause) {
 		return new ControlException(0, "unreachable", "no control API responds at " + url + " (" + why + ")",
 			"start tabletop serve --console, or read its port file again", cause);
 	}
@@ -508,6 +514,9 @@ public class Tabletop {
 		/**
 		 * Starts the server, and waits until it is ready. Neither the environment of this process nor any client is
 		 * changed: see {@link Server#env}, {@link Server#dynamodb} and {@link Server#bigtablePort}.
+		 *
+		 * <p>The server does not inherit TABLETOP_* variables: one such as TABLETOP_DATA would open a folder with data,
+		 * which {@link Tabletop#reset} deletes.
 		 */
 		public Server start() {
 			try {
@@ -534,7 +543,9 @@ public class Tabletop {
 			command.addAll(List.of("--port-file", file.toString(), "--until-stdin-closes"));
 			Running running;
 			try {
-				running = new Running(new ProcessBuilder(command).redirectOutput(ProcessBuilder.Redirect.DISCARD).start());
+				var process = new ProcessBuilder(command).redirectOutput(ProcessBuilder.Redirect.DISCARD);
+				process.environment().keySet().removeIf(name -> name.startsWith("TABLETOP_") && !name.equals("TABLETOP_BINARY"));
+				running = new Running(process.start());
 			} catch (IOException e) {
 				throw new ControlException(0, "not_started", "the program " + binary + " cannot be run (" + e.getMessage() + ")", WHERE, e);
 			}
@@ -542,8 +553,8 @@ public class Tabletop {
 				long until = System.nanoTime() + timeout.toNanos();
 				Json ports = portFile(file, missing -> {
 					String why = "";
-					if (running.ended()) {
-						why = "ended with code " + running.process.exitValue() + " before it was ready";
+					if (running.ended(PAUSE_MILLIS)) {
+						why = "ended with " + running.end() + " before it was ready";
 					} else if (System.nanoTime() - until >= 0) {
 						why = "was not ready within " + Json.text(timeout);
 					}
@@ -591,13 +602,23 @@ public class Tabletop {
 
 		String log() { return log.toString().strip(); }
 
-		/** Waits a moment, and reports whether the process has ended. */
-		boolean ended() {
+		/** Waits up to some milliseconds, and reports whether the process has ended. */
+		boolean ended(long millis) {
 			try {
-				return process.waitFor(PAUSE_MILLIS, TimeUnit.MILLISECONDS);
+				if (!process.waitFor(millis, TimeUnit.MILLISECONDS)) {
+					return false;
+				}
+				reader.join(1000); // else its last words may be missing
+				return true;
 			} catch (InterruptedException e) {
 				throw interrupted(e);
 			}
+		}
+
+		/** The code or signal with which the process ended. */
+		String end() {
+			int code = process.exitValue();
+			return code > 128 && process.supportsNormalTermination() ? "signal " + (code - 128) : "code " + code;
 		}
 
 		void stop() {
@@ -645,6 +666,14 @@ public class Tabletop {
 			((Tabletop) this).place = info.get("instance").text();
 		}
 
+		@Override ControlException unreachable(String why, Throwable cause) {
+			if (!running.ended(1000)) { // a process that closed its connections may need a moment
+				return super.unreachable(why, cause);
+			}
+			return new ControlException(0, "unreachable", "the server at " + ports.get("console").text() + " ended with " + running.end() + ", and printed: " + (log().isEmpty() ? "nothing" : log()),
+				"start another with Tabletop.start()", null);
+		}
+
 		/** Stops the server as SIGTERM does, and waits until it has ended. Further calls have no effect. */
 		public void stop() { running.stop(); }
 
@@ -678,11 +707,16 @@ public class Tabletop {
 		/** Returns the last 64 KiB that the server printed on standard error. */
 		public String log() { return running.log(); }
 
-		/** Returns the environment variables with which official clients, ctl and {@link Tabletop#fromEnvironment} find the server. */
+		/**
+		 * Returns the environment variables with which official clients, ctl and {@link Tabletop#fromEnvironment} find the
+		 * server. NO_PROXY is that of this process, with the addresses of this machine.
+		 */
 		public Map<String, String> env() {
 			var out = new LinkedHashMap<String, String>();
 			out.put("TABLETOP_CONSOLE_URL", ports.get("console").text());
 			out.put("TABLETOP_CONSOLE_TOKEN", ports.get("token").text());
+			out.put("NO_PROXY", noProxy("NO_PROXY", "no_proxy")); // clients read one or the other
+			out.put("no_proxy", noProxy("no_proxy", "NO_PROXY"));
 			if (!ports.get("bigtable").isNull()) {
 				out.put("BIGTABLE_EMULATOR_HOST", bigtable());
 			}
@@ -695,6 +729,15 @@ public class Tabletop {
 				out.put("AWS_SECRET_ACCESS_KEY", secretAccessKey());
 			}
 			return out;
+		}
+
+		private static String noProxy(String name, String other) {
+			String given = Objects.requireNonNullElse(System.getenv(name), "");
+			if (given.isEmpty()) {
+				given = Objects.requireNonNullElse(System.getenv(other), "");
+			}
+			Stream<String> here = given.strip().equals("*") ? Stream.of() : Stream.of("127.0.0.1", "localhost");
+			return Stream.concat(Stream.of(given.split(",")).map(String::strip).filter(host -> !host.isEmpty()), here).distinct().collect(Collectors.joining(","));
 		}
 	}
 

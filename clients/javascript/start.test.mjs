@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, copyFile, mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -138,8 +138,8 @@ test('calls use neither a proxy nor a replaced fetch, and env() keeps official c
 
 test('a server that was killed', async t => {
 	const folder = await folderOf(t)
-	const server = await Tabletop.start({ binary: await script(folder, '#!/bin/sh\necho a last word $$ >&2\nexec "$TABLETOP_BINARY" "$@"', 0o700) })
-	process.kill(Number(server.log.match(/word (\d+)/)[1]), 'SIGKILL')
+	const server = await Tabletop.start({ binary: await script(folder, '#!/bin/sh\necho a last word >&2\necho $$ >"$0.pid"\nexec "$TABLETOP_BINARY" "$@"', 0o700) })
+	process.kill(Number(await readFile(join(folder, 'script.pid'), 'utf8')), 'SIGKILL')
 	await server.stop() // waits for its end
 	await fails('unreachable', server.reset(), `the server at ${server.url} ended with signal SIGKILL, and printed: a last word`, 'Tabletop.start()')
 	const binary = await script(folder, '#!/bin/sh\nkill -9 $$', 0o700)

@@ -130,12 +130,11 @@ class TestStart(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             server = Tabletop.start(executable(folder, '#!/bin/sh\necho a last word >&2\nexec "$TABLETOP_BINARY" "$@"'))
             server._server.process.kill()
-            server._server.process.wait()
+            server.stop()  # waits for the end of its log
             self.fails("unreachable", server.reset, f"the server at {server.url} ended with signal 9, and printed: a last word", "Tabletop.start()")
             with self.assertRaises(ControlError) as caught:
                 server.info()
             self.assertTrue(caught.exception.__suppress_context__)
-            server.stop()
             script = executable(folder, "#!/bin/sh\nkill -9 $$")
             self.fails("not_started", lambda: Tabletop.start(script), "ended with signal 9 before it was ready")
 
