@@ -197,7 +197,7 @@ public final class StartTest {
 		try {
 			Files.writeString(file, "#!/bin/sh\nexec cat >/dev/null"); // never ready
 			equal("executable", true, file.toFile().setExecutable(true));
-			fails("not_started", () -> Tabletop.launcher().binary(file).timeout(Duration.ZERO).start(), file.toString(), "was not ready within 0s, and printed: nothing");
+			fails("not_started", () -> Tabletop.launcher().binary(file).timeout(Duration.ZERO).start(), file.toString(), "was not ready within 0s, and printed: nothing: pass a longer timeout");
 			fails("not_started", () -> Tabletop.start("--token-file", file.toString()), "--token-file");
 		} finally {
 			Files.delete(file);
@@ -257,7 +257,8 @@ public final class StartTest {
 			server.putItems("orders", "[{\"id\":{\"S\":\"a\"}}]");
 			equal("rows", List.of("a"), server.rows(server.bigtableTable("orders")).map(row -> row.get("key").get("text").text()).toList());
 			equal("another table", false, server.bigtableTable("customers").equals(server.bigtableTable("orders")));
-			fails("not_found", () -> server.bigtableTable("order"), "\"order\"", "nearest name is \"orders\"");
+			fails("not_found", () -> server.bigtableTable("order"), "\"order\"", "nearest name is \"orders\"; tables() lists the tables");
+			fails("NotFound", () -> server.dump("order"), "dump of order", "nearest name is \"orders\"");
 			fails("not_found", () -> server.bigtableTable(""), "no DynamoDB table \"\"");
 			fails("ResourceNotFoundException", () -> server.items("order"), "\"order\"", "nearest name is \"orders\"");
 			fails("ResourceNotFoundException", () -> server.putItems("order", "[{\"id\":{\"S\":\"a\"}}]"), "\"order\"", "nearest name is \"orders\"");

@@ -139,7 +139,7 @@ public class Tabletop {
 				return said;
 			}
 			Json error = said.get("error");
-			throw new ControlException(answer.statusCode(), error.get("code").text(), error.get("text").text(), error.get("remedy").text(), null);
+			throw new ControlException(answer.statusCode(), error.get("code").text(), error.get("text").text(), error.get("remedy").text().replaceAll("GET /api/v1/(\\w+)(?= )", "$1()"), null);
 		} catch (IllegalArgumentException | IllegalStateException e) { // not JSON, or not the API's
 			throw unreachable("something else does, with status " + answer.statusCode(), e);
 		}
@@ -561,7 +561,7 @@ public class Tabletop {
 					if (!why.isEmpty()) {
 						running.stop(); // then its log is complete
 						throw new ControlException(0, "not_started", String.join(" ", command) + " " + why + ", and printed: " + (running.log().isEmpty() ? "nothing" : running.log()),
-							"correct the args, or the environment", null);
+							why.startsWith("ended") ? "correct the args" : "pass a longer timeout, since the machine may be slow", null);
 					}
 				});
 				if (ports.get("token").isNull()) {

@@ -171,6 +171,12 @@ test('a program that is missing', async t => {
 		const said = await run(code, env)
 		for (const part of [word, ...where]) assert.ok(said.includes(part), said)
 	}
+	// The package of npm, without that of the platform.
+	const installed = join(folder, 'node_modules', 'tabletop-emu')
+	await mkdir(installed, { recursive: true })
+	await copyFile(join(here, 'tabletop.mjs'), join(installed, 'tabletop.mjs'))
+	const missing = `@tabletop-emu/${process.platform}-${process.arch}`
+	assert.match(await run(code.replaceAll(copy, installed), { TABLETOP_BINARY: '', PATH: folder }), new RegExp(`the package ${missing} is not installed: npm install --save-dev ${missing}`))
 	await symlink(resolve(process.env.TABLETOP_BINARY), join(folder, 'tabletop'))
 	assert.equal(await run(code, { TABLETOP_BINARY: '', PATH: folder }), 'started\n')
 	await mkdir(join(folder, 'clone', 'bin'))
@@ -183,10 +189,11 @@ test('a program that is missing', async t => {
 })
 
 test('an early end has the words of the server', async t => {
+	await fails('bad_request', Tabletop.start({ args: '--gc never' }), "args is '--gc never', want an array")
 	await fails('not_started', Tabletop.start({ args: ['--gc', 'never'] }), '--gc never', 'ended with code 2', '"never" must be background')
 	const folder = await folderOf(t)
 	const binary = await script(folder, '#!/bin/sh\nexec cat >/dev/null', 0o700) // never ready
-	await fails('not_started', Tabletop.start({ binary, timeout: 0 }), binary, 'was not ready within 0 ms, and printed: nothing')
+	await fails('not_started', Tabletop.start({ binary, timeout: 0 }), binary, 'was not ready within 0 ms, and printed: nothing: pass a longer timeout')
 	const token = join(folder, 'token')
 	await writeFile(token, 'a token of a file')
 	await fails('not_started', Tabletop.start({ args: ['--token-file', token] }), '--token-file')
@@ -244,8 +251,8 @@ test('tables', async t => {
 	await server.putItems('orders', [{ id: { S: 'a' } }])
 	assert.deepEqual((await all(server.rows(await server.bigtableTable('orders')))).map(row => row.key.text), ['a'])
 	assert.notEqual(await server.bigtableTable('customers'), await server.bigtableTable('orders'))
-	for (const ask of [name => server.bigtableTable(name), name => all(server.items(name)), name => server.putItems(name, [{ id: { S: 'a' } }])]) {
-		await assert.rejects(ask('order'), /"order".*nearest name is "orders"/)
+	for (const ask of [name => server.bigtableTable(name), name => all(server.items(name)), name => server.putItems(name, [{ id: { S: 'a' } }]), name => server.dump(name)]) {
+		await assert.rejects(ask('order'), /order.*nearest name is "orders"; tables\(\) lists the tables/)
 	}
 	await fails('not_found', server.bigtableTable(''), 'no DynamoDB table ""')
 })

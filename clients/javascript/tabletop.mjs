@@ -52,7 +52,7 @@ export class Control {
 	instance = 'tabletop'
 
 	constructor({ url = process.env.TABLETOP_CONSOLE_URL, token = process.env.TABLETOP_CONSOLE_TOKEN } = {}) {
-		if (!url || !token) throw new Error('no server is given: pass url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN')
+		if (!url || !token) throw new Error("no server is given: in Jest or Vitest set globalSetup: 'tabletop-emu/setup'; else pass url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN")
 		if (!/^https?:\/\//.test(url)) throw new Error(`${url} is not a URL; expected one such as http://${url}`)
 		this.url = url.replace(/\/$/, '')
 		this.token = token
@@ -82,7 +82,7 @@ export class Control {
 			const why = answer ? `something else does, with status ${answer.status}` : e.code ?? e.message
 			throw unreachable(`no control API responds at ${this.url} (${why})`, 'start tabletop serve --console, or read its port file again', e)
 		}
-		if (answer.status !== 200) throw new ControlError(answer.status, said.error)
+		if (answer.status !== 200) throw new ControlError(answer.status, { ...said.error, remedy: said.error.remedy.replace(/GET \/api\/v1\/(\w+)(?= )/g, '$1()') })
 		return said
 	}
 
@@ -221,11 +221,13 @@ const overriding = ['AWS_PROFILE', 'AWS_DEFAULT_PROFILE', 'AWS_SESSION_TOKEN', '
 
 const where = 'give Tabletop.start({ binary }) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it'
 
+const { platform, arch } = process
+const platformPackage = `@tabletop-emu/${platform}-${arch}`
+
 /** Returns the program that npm installed for this platform, or undefined. */
 function installed() {
-	const { platform, arch } = process
 	try {
-		return createRequire(import.meta.url).resolve(`@tabletop-emu/${platform}-${arch}/tabletop${platform === 'win32' ? '.exe' : ''}`)
+		return createRequire(import.meta.url).resolve(`${platformPackage}/tabletop${platform === 'win32' ? '.exe' : ''}`)
 	} catch {
 		return undefined
 	}
@@ -265,6 +267,7 @@ export class Tabletop extends Control {
 	 * which reset() deletes.
 	 */
 	static async start({ binary = program(), args = [], timeout = 60_000, seed = [] } = {}) {
+		if (!Array.isArray(args)) throw badRequest(`args is ${inspect(args)}, want an array of flags`, "pass one such as ['--mapping', 'orders.yaml']")
 		const folder = await mkdtemp(join(tmpdir(), 'tabletop-'))
 		const file = join(folder, 'ports.json')
 		const command = ['serve', '--bigtable', '127.0.0.1:0', '--dynamodb', '127.0.0.1:0', '--console', '127.0.0.1:0', ...[seed].flat().map(path => `--seed=${path}`), ...args, '--port-file', file, '--until-stdin-closes']
@@ -278,9 +281,10 @@ export class Tabletop extends Control {
 			for (const each of [child, child.stdin, child.stderr]) each.unref()
 			const until = performance.now() + timeout
 			const ports = await portFile(file, () => {
+				if (failed && binary === 'tabletop' && import.meta.url.includes('/node_modules/')) throw notStarted(`the package ${platformPackage} is not installed`, `npm install --save-dev ${platformPackage}: npm leaves it out with --omit=optional, or after an install on another platform; or ${where}`)
 				if (failed) throw notStarted(`the program ${binary} cannot be run (${failed.message})`, where, failed)
-				const why = end !== undefined ? `ended with ${end} before it was ready` : performance.now() >= until ? `was not ready within ${timeout} ms` : ''
-				if (why) throw notStarted(`${[binary, ...command].join(' ')} ${why}, and printed: ${log.trim() || 'nothing'}`, 'correct the args, or the environment')
+				const why = end ? `ended with ${end} before it was ready` : performance.now() >= until ? `was not ready within ${timeout} ms` : ''
+				if (why) throw notStarted(`${[binary, ...command].join(' ')} ${why}, and printed: ${log.trim() || 'nothing'}`, end ? 'correct the args' : 'pass a longer timeout, since the machine may be slow')
 			})
 			if (!ports.token) throw notStarted('Tabletop.start does not take --token-file', 'start the server without it, or use Control.fromPortFile(path, { token })')
 			const self = new Tabletop({ url: ports.console, token: ports.token })

@@ -13,6 +13,8 @@ A server that is already running has the same methods: Control.from_port_file("p
 write pytest_plugins = ["tabletop"] into conftest.py: see the fixture tabletop at the end.
 
 It needs only the standard library of Python 3.8 or later. docs/control.md describes the API.
+
+PYTEST_DONT_REWRITE: conftest.py may import this module before pytest loads it as a plugin.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -26,6 +28,7 @@ import ipaddress
 import json
 import math
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -76,7 +79,7 @@ class Control:
         url = url or os.environ.get("TABLETOP_CONSOLE_URL")
         token = token or os.environ.get("TABLETOP_CONSOLE_TOKEN")
         if not url or not token:
-            raise ValueError("no server is given: pass url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN")
+            raise ValueError("no server is given: in pytest use the fixture tabletop; else pass url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN")
         if not url.startswith(("http://", "https://")):
             raise ValueError(f"{url} is not a URL; expected one such as http://{url}")
         self.url = url.rstrip("/")
@@ -106,7 +109,7 @@ class Control:
             try:
                 with e:
                     said = json.load(e)["error"]
-                error = ControlError(e.code, said["code"], said["text"], said["remedy"])
+                error = ControlError(e.code, said["code"], said["text"], _PATH.sub(r"\1()", said["remedy"]))
             except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
                 error = self._unreachable(f"something else does, with status {e.code}")
             raise error from None
@@ -266,8 +269,9 @@ class Control:
         """Make the materialized views reflect all changes, with serve --view-lag."""
         self.call("POST", "views/refresh")
 
-    def fault(self, **spec: Any) -> Json:
-        """Inject a fault. docs/control.md lists the members. delay is a timedelta or a text, item a key in DynamoDB's JSON."""
+    def fault(self, fault: Optional[Json] = None, **members: Any) -> Json:
+        """Inject a fault, given as an object or by its members. docs/control.md lists them. delay is a timedelta or a text, item a key in DynamoDB's JSON."""
+        spec = {**(fault or {}), **members}
         if "delay" in spec:
             spec["delay"] = _duration("delay", spec["delay"])
         return self.call("POST", "faults", spec)
@@ -308,6 +312,8 @@ class Control:
         return self.call("POST", f"migrate/{verb}", {"fixture": fixture, **({} if mapping is None else {"mapping": mapping})})
 
 
+_PATH = re.compile(r"GET /api/v1/(\w+)(?= )")
+"""A path in a remedy that a method of the same name reads."""
 _LOCAL = ("127.0.0.1", "localhost")
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """Opens addresses of this machine, which a proxy does not reach."""
@@ -380,6 +386,8 @@ class Tabletop(Control):
 
         The server does not inherit TABLETOP_* variables: one such as TABLETOP_DATA would open a folder with data, which reset() deletes.
         """
+        if isinstance(args, str):
+            raise _bad_request(f"args is {args!r}, want a list of flags", f"pass args={shlex.split(args)!r}")
         program = os.fspath(binary or os.environ.get("TABLETOP_BINARY") or _installed() or shutil.which("tabletop") or shutil.which(_BUILT) or "tabletop")
         if shutil.which(program) is None:
             raise ControlError(0, "not_started", f"the program {program} was not found, or is not executable", _WHERE)
@@ -401,7 +409,7 @@ class Tabletop(Control):
                     return
                 end = f"ended with {ended} before it was ready" if ended else f"was not ready within {timeout} s"
                 server.stop()
-                raise ControlError(0, "not_started", f"{shlex.join(command)} {end}, and printed: {server.log() or 'nothing'}", "correct the args, or the environment")
+                raise ControlError(0, "not_started", f"{shlex.join(command)} {end}, and printed: {server.log() or 'nothing'}", "correct the args" if ended else "pass a longer timeout, since the machine may be slow")
 
             try:
                 ports = _port_file(file, math.inf, pause)

@@ -168,10 +168,11 @@ class TestStart(unittest.TestCase):
 
     def test_early_end(self):
         """The error has the server's own words."""
+        self.fails("bad_request", lambda: Tabletop.start(args="--gc never"), "args is '--gc never', want a list", "args=['--gc', 'never']")
         self.fails("not_started", lambda: Tabletop.start(args=["--gc", "never"]), "--gc never", "ended with code 2", '"never" must be background')
         with tempfile.TemporaryDirectory() as folder:
             script = executable(folder, "#!/bin/sh\nexec cat >/dev/null")  # never ready
-            self.fails("not_started", lambda: Tabletop.start(script, timeout=0), script, "was not ready within 0 s, and printed: nothing")
+            self.fails("not_started", lambda: Tabletop.start(script, timeout=0), script, "was not ready within 0 s, and printed: nothing: pass a longer timeout")
         with tempfile.NamedTemporaryFile("w") as token:
             token.write("a token of a file")
             token.flush()
@@ -230,6 +231,7 @@ class TestStart(unittest.TestCase):
             self.fails("bad_request", lambda: server.put_items("orders", [{"id": {"S": object}}]), "object", '{"N": "42"}')
             fault = dict(endpoint="dynamodb", method="PutItem", effect="fail", code="Throttling", table="orders")
             self.assertEqual(server.fault(**fault, item={"id": {"B": b"\xff"}})["item"], {"id": {"B": "/w=="}})
+            self.assertEqual(server.fault(fault, times=2)["times"], 2)
             self.fails("bad_request", lambda: server.fault(**fault, item={"id": "a"}), 'item is {"id":"a"}', '{"id":{"S":"a"}}')
 
     def test_tables(self):
@@ -239,8 +241,8 @@ class TestStart(unittest.TestCase):
             server.put_items("orders", [{"id": {"S": "a"}}])
             self.assertEqual([row["key"]["text"] for row in server.rows(server.bigtable_table("orders"))], ["a"])
             self.assertNotEqual(server.bigtable_table("customers"), server.bigtable_table("orders"))
-            for ask in [server.bigtable_table, server.items, lambda name: server.put_items(name, [{"id": {"S": "a"}}])]:
-                with self.assertRaisesRegex(ControlError, '"order".*nearest name is "orders"'):
+            for ask in [server.bigtable_table, server.items, lambda name: server.put_items(name, [{"id": {"S": "a"}}]), server.dump]:
+                with self.assertRaisesRegex(ControlError, r'order.*nearest name is "orders"; tables\(\) lists the tables'):
                     ask("order")
             self.fails("not_found", lambda: server.bigtable_table(""), 'no DynamoDB table ""')
 
