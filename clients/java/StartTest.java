@@ -75,7 +75,7 @@ public final class StartTest {
 				new Tabletop(env.get("TABLETOP_CONSOLE_URL"), env.get("TABLETOP_CONSOLE_TOKEN")).info().get("dynamodb").text());
 		}
 		ended.stop(); // again
-		fails("unreachable", () -> ended.info(), ended.env().get("TABLETOP_CONSOLE_URL"));
+		fails("unreachable", () -> ended.info(), "was stopped", ended.env().get("TABLETOP_CONSOLE_URL"));
 	}
 
 	/** The tables of files exist at the start, and after a reset. */
@@ -139,6 +139,13 @@ public final class StartTest {
 			Files.writeString(file, "#!/bin/sh\necho a last word >&2\nTABLETOP_NONE=1 exec \"$TABLETOP_BINARY\" \"$@\"");
 			try (var server = Tabletop.launcher().binary(file).start()) {
 				ProcessHandle.current().children().forEach(ProcessHandle::destroyForcibly);
+				for (boolean ended = false; !ended;) { // each call waits a moment for the end
+					try {
+						server.info();
+					} catch (Tabletop.ControlException e) {
+						ended = e.text.contains("ended");
+					}
+				}
 				server.stop(); // waits for the end of its log
 				has(server.log(), "TABLETOP_NONE in the environment does not set a flag");
 				fails("unreachable", () -> server.info(), "the server at " + server.env().get("TABLETOP_CONSOLE_URL") + " ended with signal 9, and printed: a last word", "Tabletop.start()");
@@ -155,7 +162,7 @@ public final class StartTest {
 		Path folder = Files.createTempDirectory("start-test-");
 		Path link = folder.resolve("tabletop");
 		try {
-			has(said(Map.of("TABLETOP_BINARY", "/none/other"), "start"), concat("/none/other", WHERE));
+			has(said(Map.of("TABLETOP_BINARY", "/none/other"), "start"), concat("the program /none/other of TABLETOP_BINARY", WHERE));
 			Map<String, String> path = Map.of("TABLETOP_BINARY", "", "PATH", folder.toString());
 			has(said(path, "start"), concat("the program tabletop ", WHERE));
 			Files.createSymbolicLink(link, Path.of(System.getenv("TABLETOP_BINARY")).toAbsolutePath());
@@ -177,9 +184,28 @@ public final class StartTest {
 			Path built = Files.createDirectories(clone.resolve("bin")).resolve("tabletop");
 			Files.createSymbolicLink(built, Path.of(System.getenv("TABLETOP_BINARY")).toAbsolutePath());
 			equal("tabletop of the clone", "started", said(classes.toString(), path, "start").strip());
+			jar(folder, classes);
 		} finally {
 			delete(folder);
 		}
+	}
+
+	/** A copy of the program in the jar ends with its process, or with the next one if that was killed. */
+	private static void jar(Path folder, Path classes) throws Exception {
+		String system = System.getProperty("os.name").startsWith("Mac") ? "darwin" : "linux";
+		Path program = classes.resolve("tabletop-emu/" + system + "-" + (System.getProperty("os.arch").equals("aarch64") ? "arm64" : "amd64") + "/tabletop");
+		Files.createDirectories(program.getParent());
+		Files.createSymbolicLink(program, Path.of(System.getenv("TABLETOP_BINARY")).toAbsolutePath());
+		Path copies = Files.createDirectory(folder.resolve("copies"));
+		var env = Map.of("TABLETOP_BINARY", "", "TMPDIR", copies.toString());
+		Process parent = process(classes.toString(), env, "url");
+		try (var lines = parent.inputReader()) {
+			equal("started", true, lines.readLine().startsWith("http"));
+			parent.destroyForcibly().waitFor();
+		}
+		equal("copies after a kill", 1, copies.toFile().list().length);
+		equal("the program of the jar", "started", said(classes.toString(), env, "start").strip());
+		equal("copies after an end", 0, copies.toFile().list().length);
 	}
 
 	private static void delete(Path folder) throws IOException {
@@ -288,7 +314,7 @@ public final class StartTest {
 
 	private static Process process(String classes, Map<String, String> env, String what) throws IOException {
 		var java = new ProcessBuilder(ProcessHandle.current().info().command().orElseThrow(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-			"-cp", classes, "StartTest", what).redirectError(ProcessBuilder.Redirect.INHERIT);
+			"-Djava.io.tmpdir=" + env.getOrDefault("TMPDIR", System.getProperty("java.io.tmpdir")), "-cp", classes, "StartTest", what).redirectError(ProcessBuilder.Redirect.INHERIT);
 		java.environment().putAll(env);
 		return java.start();
 	}

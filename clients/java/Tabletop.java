@@ -424,6 +424,7 @@ public class Tabletop {
 	/** The options of {@link Tabletop#start}. */
 	public static final class Launcher {
 		private static final String WHERE = "give Tabletop.launcher().binary(path) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it";
+		private static final String COPY = "tabletop-program-"; // the id of a process follows
 		private static Path installed;
 		private String binary;
 		private List<String> args = List.of();
@@ -475,7 +476,8 @@ public class Tabletop {
 			String arch = System.getProperty("os.arch").equals("aarch64") ? "arm64" : "amd64";
 			try (InputStream in = Tabletop.class.getResourceAsStream("/tabletop-emu/" + system + "-" + arch + "/" + file())) {
 				if (in != null && installed == null) {
-					Path folder = Files.createTempDirectory("tabletop-");
+					removeCopies();
+					Path folder = Files.createTempDirectory(COPY + ProcessHandle.current().pid() + "-");
 					folder.toFile().deleteOnExit(); // after the file in it
 					Path copy = folder.resolve(file());
 					copy.toFile().deleteOnExit();
@@ -485,6 +487,22 @@ public class Tabletop {
 				}
 			}
 			return installed;
+		}
+
+		/** Removes the copies of processes that were killed. */
+		private static void removeCopies() throws IOException {
+			try (var copies = Files.newDirectoryStream(Path.of(System.getProperty("java.io.tmpdir")), COPY + "*")) {
+				for (Path folder : copies) {
+					try {
+						if (ProcessHandle.of(Long.parseLong(folder.getFileName().toString().split("-")[2])).isEmpty()) {
+							Files.deleteIfExists(folder.resolve(file()));
+							Files.deleteIfExists(folder);
+						}
+					} catch (IOException | RuntimeException e) {
+						continue; // of another user, or not a copy
+					}
+				}
+			}
 		}
 
 		/** The program; by default that of TABLETOP_BINARY, of the jar of this platform, on PATH, or bin/tabletop of the clone with these classes. */
@@ -547,7 +565,7 @@ public class Tabletop {
 				process.environment().keySet().removeIf(name -> name.startsWith("TABLETOP_") && !name.equals("TABLETOP_BINARY"));
 				running = new Running(process.start());
 			} catch (IOException e) {
-				throw new ControlException(0, "not_started", "the program " + binary + " cannot be run (" + e.getMessage() + ")", WHERE, e);
+				throw new ControlException(0, "not_started", "the program " + binary + (binary.equals(System.getenv("TABLETOP_BINARY")) ? " of TABLETOP_BINARY" : "") + " cannot be run (" + e.getMessage() + ")", WHERE, e);
 			}
 			try {
 				long until = System.nanoTime() + timeout.toNanos();
@@ -579,6 +597,7 @@ public class Tabletop {
 	/** A server process, whose standard error is read in a thread. */
 	private static final class Running {
 		final Process process;
+		private boolean stopped; // it ran until stop
 		private final StringBuffer log = new StringBuffer();
 		private final Thread reader = new Thread(this::read, "tabletop-log");
 
@@ -622,6 +641,7 @@ public class Tabletop {
 		}
 
 		void stop() {
+			stopped |= process.isAlive();
 			if (process.supportsNormalTermination()) {
 				process.toHandle().destroy(); // Process.destroy would also close the pipe of its log
 			} else { // Windows, where it would kill the process
@@ -670,8 +690,8 @@ public class Tabletop {
 			if (!running.ended(1000)) { // a process that closed its connections may need a moment
 				return super.unreachable(why, cause);
 			}
-			return new ControlException(0, "unreachable", "the server at " + ports.get("console").text() + " ended with " + running.end() + ", and printed: " + (log().isEmpty() ? "nothing" : log()),
-				"start another with Tabletop.start()", null);
+			String end = running.stopped ? " was stopped" : " ended with " + running.end() + ", and printed: " + (log().isEmpty() ? "nothing" : log());
+			return new ControlException(0, "unreachable", "the server at " + ports.get("console").text() + end, "start another with Tabletop.start()", null);
 		}
 
 		/** Stops the server as SIGTERM does, and waits until it has ended. Further calls have no effect. */

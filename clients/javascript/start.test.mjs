@@ -69,7 +69,7 @@ test('two servers at once, each with its own addresses; nothing global is set', 
 	assert.deepEqual({ ...process.env }, before)
 	await first.stop()
 	await first.stop() // again
-	await fails('unreachable', first.info(), first.url)
+	await fails('unreachable', first.info(), `${first.url} was stopped`)
 })
 
 test('the tables of files exist at the start, and after a reset', async t => {
@@ -138,9 +138,12 @@ test('calls use neither a proxy nor a replaced fetch, and env() keeps official c
 
 test('a server that was killed', async t => {
 	const folder = await folderOf(t)
-	const server = await Tabletop.start({ binary: await script(folder, '#!/bin/sh\necho a last word >&2\necho $$ >"$0.pid"\nexec "$TABLETOP_BINARY" "$@"', 0o700) })
+	const server = await start(t, { binary: await script(folder, '#!/bin/sh\necho a last word >&2\necho $$ >"$0.pid"\nexec "$TABLETOP_BINARY" "$@"', 0o700) })
 	process.kill(Number(await readFile(join(folder, 'script.pid'), 'utf8')), 'SIGKILL')
-	await server.stop() // waits for its end
+	let e
+	do e = await server.reset().catch(e => e)
+	while (!e?.text.includes('ended')) // each call waits a moment for the end
+	await server.stop() // waits for the end of its log
 	await fails('unreachable', server.reset(), `the server at ${server.url} ended with signal SIGKILL, and printed: a last word`, 'Tabletop.start()')
 	const binary = await script(folder, '#!/bin/sh\nkill -9 $$', 0o700)
 	await fails('not_started', Tabletop.start({ binary }), 'ended with signal SIGKILL before it was ready')
@@ -167,7 +170,7 @@ test('a program that is missing', async t => {
 	const code = `
 		import { Tabletop } from ${JSON.stringify(join(copy, 'tabletop.mjs'))}
 		await Tabletop.start().then(s => s.stop()).then(() => console.log('started'), e => console.log(e.message))`
-	for (const [env, word] of [[{ TABLETOP_BINARY: '/none/other' }, '/none/other'], [{ TABLETOP_BINARY: '', PATH: folder }, 'the program tabletop ']]) {
+	for (const [env, word] of [[{ TABLETOP_BINARY: '/none/other' }, 'the program /none/other of TABLETOP_BINARY'], [{ TABLETOP_BINARY: '', PATH: folder }, 'the program tabletop ']]) {
 		const said = await run(code, env)
 		for (const part of [word, ...where]) assert.ok(said.includes(part), said)
 	}

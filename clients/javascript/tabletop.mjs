@@ -256,6 +256,7 @@ export class Tabletop extends Control {
 	#child
 	#ended
 	#log
+	#stopped = false // it ran until stop()
 
 	/**
 	 * Starts tabletop serve on free ports of 127.0.0.1 with further args, and waits until it is ready. binary is
@@ -282,7 +283,7 @@ export class Tabletop extends Control {
 			const until = performance.now() + timeout
 			const ports = await portFile(file, () => {
 				if (failed && binary === 'tabletop' && import.meta.url.includes('/node_modules/')) throw notStarted(`the package ${platformPackage} is not installed`, `npm install --save-dev ${platformPackage}: npm leaves it out with --omit=optional, or after an install on another platform; or ${where}`)
-				if (failed) throw notStarted(`the program ${binary} cannot be run (${failed.message})`, where, failed)
+				if (failed) throw notStarted(`the program ${binary}${binary === process.env.TABLETOP_BINARY ? ' of TABLETOP_BINARY' : ''} cannot be run (${failed.message})`, where, failed)
 				const why = end ? `ended with ${end} before it was ready` : performance.now() >= until ? `was not ready within ${timeout} ms` : ''
 				if (why) throw notStarted(`${[binary, ...command].join(' ')} ${why}, and printed: ${log.trim() || 'nothing'}`, end ? 'correct the args' : 'pass a longer timeout, since the machine may be slow')
 			})
@@ -303,7 +304,10 @@ export class Tabletop extends Control {
 	}
 
 	/** Stops the server as SIGTERM does, and waits until it has ended. Further calls have no effect. */
-	stop() { return stopped(this.#child, this.#ended) }
+	stop() {
+		this.#stopped ||= this.#child.exitCode === null && this.#child.signalCode === null
+		return stopped(this.#child, this.#ended)
+	}
 
 	/** Returns the last 64 KiB that the server printed on standard error. */
 	get log() { return this.#log() }
@@ -318,7 +322,7 @@ export class Tabletop extends Control {
 			const end = await Promise.race([this.#ended, sleep(1000, '', { signal: waiting.signal }).catch(() => {})])
 			waiting.abort()
 			if (!end) throw e
-			throw unreachable(`the server at ${this.url} ended with ${end}, and printed: ${this.log || 'nothing'}`, 'start another with Tabletop.start()')
+			throw unreachable(`the server at ${this.url} ${this.#stopped ? 'was stopped' : `ended with ${end}, and printed: ${this.log || 'nothing'}`}`, 'start another with Tabletop.start()')
 		}
 	}
 

@@ -85,7 +85,7 @@ class Control:
         self.url = url.rstrip("/")
         self.token = token
         self.timeout = timeout
-        self._open = _DIRECT.open if _on_this_machine(self.url) else urllib.request.urlopen
+        self._open: Callable[..., Any] = _DIRECT.open if _on_this_machine(self.url) else urllib.request.urlopen
 
     @classmethod
     def from_port_file(cls, path: str | os.PathLike[str], token: Optional[str] = None, timeout: float = 60, wait: float = 10) -> Control:
@@ -388,9 +388,10 @@ class Tabletop(Control):
         """
         if isinstance(args, str):
             raise _bad_request(f"args is {args!r}, want a list of flags", f"pass args={shlex.split(args)!r}")
-        program = os.fspath(binary or os.environ.get("TABLETOP_BINARY") or _installed() or shutil.which("tabletop") or shutil.which(_BUILT) or "tabletop")
+        named = os.environ.get("TABLETOP_BINARY")
+        program = os.fspath(binary or named or _installed() or shutil.which("tabletop") or shutil.which(_BUILT) or "tabletop")
         if shutil.which(program) is None:
-            raise ControlError(0, "not_started", f"the program {program} was not found, or is not executable", _WHERE)
+            raise ControlError(0, "not_started", f"the program {program}{' of TABLETOP_BINARY' if program == named else ''} was not found, or is not executable", _WHERE)
         with tempfile.TemporaryDirectory(prefix="tabletop-") as folder:
             file = os.path.join(folder, "ports.json")
             command = [
@@ -443,7 +444,8 @@ class Tabletop(Control):
         ended = self._server.end(1)  # a process that closed its connections may need a moment
         if ended is None:
             return super()._unreachable(why)
-        return ControlError(0, "unreachable", f"the server at {self.url} ended with {ended}, and printed: {self.log or 'nothing'}", "start another with Tabletop.start()")
+        end = "was stopped" if self._server.stopped else f"ended with {ended}, and printed: {self.log or 'nothing'}"
+        return ControlError(0, "unreachable", f"the server at {self.url} {end}", "start another with Tabletop.start()")
 
     def env(self) -> Dict[str, str]:
         """Return the environment variables with which official clients, ctl and Control() find the server.
@@ -476,6 +478,7 @@ class _Process:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin and process.stderr
         self.process, self.stdin, self.stderr, self.tail = process, process.stdin, process.stderr, b""
+        self.stopped = False  # it ran until stop()
         self.reader = threading.Thread(target=self._read, args=(process.stderr.fileno(),), daemon=True)
         self.reader.start()
 
@@ -502,6 +505,7 @@ class _Process:
     def stop(self) -> None:
         """End the process, and read the rest of what it printed."""
         if self.process.poll() is None:
+            self.stopped = True
             if os.name == "nt":  # which has no SIGTERM: terminate() would kill the process
                 self.stdin.close()
             else:  # a forked process may have the pipe open, too

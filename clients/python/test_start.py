@@ -63,7 +63,7 @@ class TestStart(unittest.TestCase):
             with unittest.mock.patch.dict(os.environ, first.env()):
                 self.assertEqual(Control().info()["dynamodb"], first.dynamodb)
         first.stop()  # again
-        self.fails("unreachable", first.info, first.url)
+        self.fails("unreachable", first.info, f"{first.url} was stopped")
 
     def test_seed(self):
         """The tables of files exist at the start, and after a reset."""
@@ -130,6 +130,7 @@ class TestStart(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             server = Tabletop.start(executable(folder, '#!/bin/sh\necho a last word >&2\nexec "$TABLETOP_BINARY" "$@"'))
             server._server.process.kill()
+            server._server.process.wait()
             server.stop()  # waits for the end of its log
             self.fails("unreachable", server.reset, f"the server at {server.url} ended with signal 9, and printed: a last word", "Tabletop.start()")
             with self.assertRaises(ControlError) as caught:
@@ -150,7 +151,7 @@ class TestStart(unittest.TestCase):
         where = ["Tabletop.start(binary=...)", "TABLETOP_BINARY", "tabletop on PATH", "go build -o bin/tabletop ./cmd/tabletop"]
         self.fails("not_started", lambda: Tabletop.start("/none/tabletop"), "/none/tabletop", *where)
         with unittest.mock.patch.dict(os.environ, {"TABLETOP_BINARY": "/none/other"}):
-            self.fails("not_started", Tabletop.start, "/none/other", *where)
+            self.fails("not_started", Tabletop.start, "the program /none/other of TABLETOP_BINARY", *where)
         with tempfile.TemporaryDirectory() as folder:
             built = os.path.join(folder, "built")
             with unittest.mock.patch.dict(os.environ, {"PATH": folder}), unittest.mock.patch.object(client, "_BUILT", built):
