@@ -80,7 +80,7 @@ public class Tabletop {
 	/** The server with that URL and token, as serve prints them. */
 	public Tabletop(String url, String token) {
 		if (url == null || url.isEmpty() || token == null || token.isEmpty()) {
-			throw new IllegalArgumentException("no server is given: pass url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN");
+			throw new IllegalArgumentException("no server is given: in JUnit use a parameter of the type Tabletop.Server; else pass url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN");
 		}
 		if (!url.startsWith("http://") && !url.startsWith("https://")) {
 			throw new IllegalArgumentException(url + " is not a URL; expected one such as http://" + url);

@@ -201,10 +201,11 @@ const send = (method, url, token, body) => new Promise((resolve, reject) => {
 	const { protocol, hostname } = new URL(url)
 	const { request, Agent } = protocol === 'https:' ? https : http
 	const local = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
-	request(url, { method, headers: { Authorization: `Bearer ${token}` }, agent: local ? new Agent() : undefined }, answer => {
+	const sending = request(url, { method, headers: { Authorization: `Bearer ${token}` }, agent: local ? new Agent() : undefined })
+	sending.on('error', reject).on('response', answer => {
 		let text = ''
 		answer.setEncoding('utf8').on('data', piece => { text += piece }).on('end', () => resolve({ status: answer.statusCode, text })).on('error', reject)
-	}).on('error', reject).end(body)
+	}).end(body)
 })
 
 /** Returns both variables that list the addresses without a proxy. Clients read one or the other. */
