@@ -238,7 +238,7 @@ conformance-streams: ## test stream consumers with the SDKs of Go, Python and Ja
 conformance-java: build bin/java-classpath ## test the official Java clients, and a reader of change streams, against a running server (needs a JDK, 17 or later, and Maven)
 	javac -cp "$$(cat bin/java-classpath)" -d bin/java-classes clients/java/Tabletop.java clients/java/TabletopExtension.java conformance/java/Control.java conformance/java/OrdersTest.java
 	java -Dslf4j.internal.verbosity=ERROR -cp "bin/java-classes:$$(cat bin/java-classpath)" Control bin/tabletop
-	TABLETOP_BINARY=bin/tabletop java -Dslf4j.internal.verbosity=ERROR -cp "bin/java-classes:$$(cat bin/java-classpath)" org.junit.platform.console.ConsoleLauncher execute --select-class OrdersTest --select-class OrdersWithFlagsTest --fail-if-no-tests --details summary --disable-banner --disable-ansi-colors
+	TABLETOP_BINARY=bin/tabletop java -Dslf4j.internal.verbosity=ERROR -cp "bin/java-classes:$$(cat bin/java-classpath)" org.junit.platform.console.ConsoleLauncher execute --select-class OrdersTest --select-class OrdersWithFlagsTest --select-class ParallelTest --fail-if-no-tests --details summary --disable-banner --disable-ansi-colors
 	mkdir -p bin/java-orders/src
 	for f in Tabletop TabletopExtension; do { echo 'package io.github.tabletopemu;'; cat clients/java/$$f.java; } >bin/java-orders/src/$$f.java; done
 	javac -cp "$$(cat bin/java-classpath)" -d bin/java-orders bin/java-orders/src/*.java examples/java/src/*/java/orders/*.java

@@ -353,6 +353,7 @@ func TestRefusals(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.query("CreateTable", createTable)
+	e.createRows("visits")
 	set := func(name, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, value) }
 	}
@@ -411,6 +412,8 @@ func TestRefusals(t *testing.T) {
 		{"records of nearly a table", "GET", "streams/order/records", "", nil, 400, "ResourceNotFoundException", `"order"`, `the nearest name is "orders"; GET`},
 		{"insights of nearly a table", "GET", "insights/order", "", nil, 400, "ResourceNotFoundException", `"order"`, `the nearest name is "orders"; GET`},
 		{"the rows of nearly a table", "GET", "tables?dynamodb=order", "", nil, 404, "not_found", `there is no DynamoDB table "order"`, `the nearest name is "orders"; GET`},
+		{"a dump of nearly a table", "GET", "dump?table=order", "", nil, 404, "NotFound", "dump of order", `the nearest name is "orders"; GET`},
+		{"a dump of nearly a Bigtable table", "GET", "dump?table=visit", "", nil, 404, "NotFound", "dump of visit", `the nearest name is "visits"; GET`},
 		{"a bad item", "POST", "items/orders", `{"items":[{}]}`, nil, 400, "ValidationException", "k", ""},
 		{"a plain item", "POST", "items/orders", `{"items":[{"k":{"S":"a"}},{"k":"a"}]}`, nil, 400, "bad_request", `item 1 is {"k":"a"}, want attributes in DynamoDB's JSON, such as {"id":{"S":"a"}}`, ""},
 		{"an item of another type", "POST", "items/orders", `{"items":["a"]}`, nil, 400, "bad_request", `item 0 is "a", want`, ""},

@@ -138,11 +138,27 @@ func (s *Server) dump(r *http.Request) (any, error) {
 	var text string
 	var err error
 	if id := r.URL.Query().Get("table"); id != "" {
-		text, err = s.opts.Lab.Dump(r.Context(), id)
+		if text, err = s.opts.Lab.Dump(r.Context(), id); err != nil {
+			return nil, s.nearestDump(r, id, asError(err))
+		}
 	} else {
 		text, err = s.opts.Lab.DumpAll(r.Context())
 	}
 	return map[string]string{"text": text}, err
+}
+
+// nearestDump adds the nearest name to the error for a missing table, which may be of either endpoint.
+func (s *Server) nearestDump(r *http.Request, table string, err *Error) error {
+	names, unknown := s.dynamoDBTables(own(r))
+	if err.Remedy != tablesRemedy || unknown != nil {
+		return err
+	}
+	for _, t := range s.opts.Lab.DB().Tables(s.opts.Lab.TableName("")) {
+		_, id := ids(t.Name)
+		names = append(names, id)
+	}
+	err.Remedy = nearestTable(table, names)
+	return err
 }
 
 // faultJSON is a fault in requests and answers.

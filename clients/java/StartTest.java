@@ -1,4 +1,6 @@
 import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.ProxySelector;
 import java.net.Socket;
 import java.net.SocketException;
 import java.net.URI;
@@ -28,6 +30,9 @@ public final class StartTest {
 		}
 		handle();
 		seed();
+		inherited();
+		proxy();
+		killed();
 		program();
 		earlyEnd();
 		killedParent();
@@ -41,12 +46,13 @@ public final class StartTest {
 	private static void child(String what) throws IOException {
 		try {
 			var server = Tabletop.start();
+			if (what.equals("settings")) {
+				System.out.println(server.instance() + " " + server.env().get("NO_PROXY") + " " + server.env().get("no_proxy"));
+				return;
+			}
 			System.out.println(what.equals("url") ? server.info().get("dynamodb").text().equals(server.dynamodb().toString()) ? server.env().get("TABLETOP_CONSOLE_URL") : "" : "started");
 			System.in.read();
 			server.stop();
-			if (what.equals("log")) {
-				System.out.println(server.log());
-			}
 		} catch (Tabletop.ControlException e) {
 			System.out.println(e.getMessage());
 		}
@@ -63,13 +69,13 @@ public final class StartTest {
 			var env = first.env();
 			equal("BIGTABLE_EMULATOR_HOST", first.bigtable(), env.get("BIGTABLE_EMULATOR_HOST"));
 			equal("AWS_ENDPOINT_URL_DYNAMODB", first.dynamodb().toString(), env.get("AWS_ENDPOINT_URL_DYNAMODB"));
-			equal("variables", 9, env.size());
+			equal("variables", 11, env.size());
 			equal("without Bigtable", false, second.env().containsKey("BIGTABLE_EMULATOR_HOST"));
 			equal("a client by the variables", first.info().get("dynamodb").text(),
 				new Tabletop(env.get("TABLETOP_CONSOLE_URL"), env.get("TABLETOP_CONSOLE_TOKEN")).info().get("dynamodb").text());
 		}
 		ended.stop(); // again
-		fails("unreachable", () -> ended.info(), ended.env().get("TABLETOP_CONSOLE_URL"));
+		fails("unreachable", () -> ended.info(), "was stopped", ended.env().get("TABLETOP_CONSOLE_URL"));
 	}
 
 	/** The tables of files exist at the start, and after a reset. */
@@ -89,12 +95,74 @@ public final class StartTest {
 		}
 	}
 
+	/** A server opens no folder of data that the environment names: a reset would delete the data. */
+	private static void inherited() throws Exception {
+		Path folder = Files.createTempDirectory("start-test-");
+		Path data = folder.resolve("data");
+		Path config = folder.resolve("tabletop.yaml");
+		try {
+			Files.writeString(config, "data: " + data + "\n");
+			for (var settings : List.of(Map.of("TABLETOP_DATA", data.toString()), Map.of("TABLETOP_CONFIG", config.toString()), Map.of("TABLETOP_INSTANCE", "other"))) {
+				equal("instance", "tabletop", said(settings, "settings").split(" ")[0]);
+				equal("data", false, Files.exists(data));
+			}
+			try (var server = Tabletop.start("--config", config.toString())) {
+				equal("data", true, Files.exists(data));
+			}
+		} finally {
+			delete(folder);
+		}
+	}
+
+	/** Calls use no proxy, and env() keeps official clients from one. */
+	private static void proxy() throws Exception {
+		var before = ProxySelector.getDefault();
+		try (var server = Tabletop.start()) {
+			ProxySelector.setDefault(ProxySelector.of(new InetSocketAddress("127.0.0.1", 1)));
+			equal("the server", server.dynamodb().toString(), new Tabletop(server.env().get("TABLETOP_CONSOLE_URL"), server.env().get("TABLETOP_CONSOLE_TOKEN")).info().get("dynamodb").text());
+		} finally {
+			ProxySelector.setDefault(before);
+		}
+		for (var given : Map.of(Map.of("NO_PROXY", "", "no_proxy", ""), "127.0.0.1,localhost 127.0.0.1,localhost",
+				Map.of("NO_PROXY", "a.test, localhost", "no_proxy", ""), "a.test,localhost,127.0.0.1 a.test,localhost,127.0.0.1",
+				Map.of("NO_PROXY", "a.test", "no_proxy", "b.test"), "a.test,127.0.0.1,localhost b.test,127.0.0.1,localhost",
+				Map.of("NO_PROXY", "", "no_proxy", "*"), "* *").entrySet()) {
+			equal("NO_PROXY", "tabletop " + given.getValue(), said(given.getKey(), "settings").strip());
+		}
+	}
+
+	/** The error has the end of the server and its last words. */
+	private static void killed() throws Exception {
+		Path file = Files.createTempFile("start-test-", ".sh");
+		try {
+			equal("executable", true, file.toFile().setExecutable(true));
+			Files.writeString(file, "#!/bin/sh\necho a last word >&2\nTABLETOP_NONE=1 exec \"$TABLETOP_BINARY\" \"$@\"");
+			try (var server = Tabletop.launcher().binary(file).start()) {
+				ProcessHandle.current().children().forEach(ProcessHandle::destroyForcibly);
+				for (boolean ended = false; !ended;) { // each call waits a moment for the end
+					try {
+						server.info();
+					} catch (Tabletop.ControlException e) {
+						ended = e.text.contains("ended");
+					}
+				}
+				server.stop(); // waits for the end of its log
+				has(server.log(), "TABLETOP_NONE in the environment does not set a flag");
+				fails("unreachable", () -> server.info(), "the server at " + server.env().get("TABLETOP_CONSOLE_URL") + " ended with signal 9, and printed: a last word", "Tabletop.start()");
+			}
+			Files.writeString(file, "#!/bin/sh\nkill -9 $$");
+			fails("not_started", () -> Tabletop.launcher().binary(file).start(), "ended with signal 9 before it was ready");
+		} finally {
+			Files.delete(file);
+		}
+	}
+
 	private static void program() throws Exception {
 		fails("not_started", () -> Tabletop.launcher().binary(Path.of("/none/tabletop")).start(), concat("/none/tabletop", WHERE));
 		Path folder = Files.createTempDirectory("start-test-");
 		Path link = folder.resolve("tabletop");
 		try {
-			has(said(Map.of("TABLETOP_BINARY", "/none/other"), "start"), concat("/none/other", WHERE));
+			has(said(Map.of("TABLETOP_BINARY", "/none/other"), "start"), concat("the program /none/other of TABLETOP_BINARY", WHERE));
 			Map<String, String> path = Map.of("TABLETOP_BINARY", "", "PATH", folder.toString());
 			has(said(path, "start"), concat("the program tabletop ", WHERE));
 			Files.createSymbolicLink(link, Path.of(System.getenv("TABLETOP_BINARY")).toAbsolutePath());
@@ -116,12 +184,34 @@ public final class StartTest {
 			Path built = Files.createDirectories(clone.resolve("bin")).resolve("tabletop");
 			Files.createSymbolicLink(built, Path.of(System.getenv("TABLETOP_BINARY")).toAbsolutePath());
 			equal("tabletop of the clone", "started", said(classes.toString(), path, "start").strip());
-			has(said(Map.of("TABLETOP_NONE", "1"), "log"), "TABLETOP_NONE in the environment does not set a flag");
+			jar(folder, classes);
 		} finally {
-			try (var files = Files.walk(folder)) {
-				for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
-					Files.delete(file);
-				}
+			delete(folder);
+		}
+	}
+
+	/** A copy of the program in the jar ends with its process, or with the next one if that was killed. */
+	private static void jar(Path folder, Path classes) throws Exception {
+		String system = System.getProperty("os.name").startsWith("Mac") ? "darwin" : "linux";
+		Path program = classes.resolve("tabletop-emu/" + system + "-" + (System.getProperty("os.arch").equals("aarch64") ? "arm64" : "amd64") + "/tabletop");
+		Files.createDirectories(program.getParent());
+		Files.createSymbolicLink(program, Path.of(System.getenv("TABLETOP_BINARY")).toAbsolutePath());
+		Path copies = Files.createDirectory(folder.resolve("copies"));
+		var env = Map.of("TABLETOP_BINARY", "", "TMPDIR", copies.toString());
+		Process parent = process(classes.toString(), env, "url");
+		try (var lines = parent.inputReader()) {
+			equal("started", true, lines.readLine().startsWith("http"));
+			parent.destroyForcibly().waitFor();
+		}
+		equal("copies after a kill", 1, copies.toFile().list().length);
+		equal("the program of the jar", "started", said(classes.toString(), env, "start").strip());
+		equal("copies after an end", 0, copies.toFile().list().length);
+	}
+
+	private static void delete(Path folder) throws IOException {
+		try (var files = Files.walk(folder)) {
+			for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
+				Files.delete(file);
 			}
 		}
 	}
@@ -133,7 +223,7 @@ public final class StartTest {
 		try {
 			Files.writeString(file, "#!/bin/sh\nexec cat >/dev/null"); // never ready
 			equal("executable", true, file.toFile().setExecutable(true));
-			fails("not_started", () -> Tabletop.launcher().binary(file).timeout(Duration.ZERO).start(), file.toString(), "was not ready within 0s, and printed: nothing");
+			fails("not_started", () -> Tabletop.launcher().binary(file).timeout(Duration.ZERO).start(), file.toString(), "was not ready within 0s, and printed: nothing: pass a longer timeout");
 			fails("not_started", () -> Tabletop.start("--token-file", file.toString()), "--token-file");
 		} finally {
 			Files.delete(file);
@@ -193,7 +283,8 @@ public final class StartTest {
 			server.putItems("orders", "[{\"id\":{\"S\":\"a\"}}]");
 			equal("rows", List.of("a"), server.rows(server.bigtableTable("orders")).map(row -> row.get("key").get("text").text()).toList());
 			equal("another table", false, server.bigtableTable("customers").equals(server.bigtableTable("orders")));
-			fails("not_found", () -> server.bigtableTable("order"), "\"order\"", "nearest name is \"orders\"");
+			fails("not_found", () -> server.bigtableTable("order"), "\"order\"", "nearest name is \"orders\"; tables() lists the tables");
+			fails("NotFound", () -> server.dump("order"), "dump of order", "nearest name is \"orders\"");
 			fails("not_found", () -> server.bigtableTable(""), "no DynamoDB table \"\"");
 			fails("ResourceNotFoundException", () -> server.items("order"), "\"order\"", "nearest name is \"orders\"");
 			fails("ResourceNotFoundException", () -> server.putItems("order", "[{\"id\":{\"S\":\"a\"}}]"), "\"order\"", "nearest name is \"orders\"");
@@ -223,7 +314,7 @@ public final class StartTest {
 
 	private static Process process(String classes, Map<String, String> env, String what) throws IOException {
 		var java = new ProcessBuilder(ProcessHandle.current().info().command().orElseThrow(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-			"-cp", classes, "StartTest", what).redirectError(ProcessBuilder.Redirect.INHERIT);
+			"-Djava.io.tmpdir=" + env.getOrDefault("TMPDIR", System.getProperty("java.io.tmpdir")), "-cp", classes, "StartTest", what).redirectError(ProcessBuilder.Redirect.INHERIT);
 		java.environment().putAll(env);
 		return java.start();
 	}

@@ -72,7 +72,7 @@ public class Tabletop {
 		}
 	}
 
-	private final HttpClient http = HttpClient.newHttpClient();
+	private final HttpClient http;
 	private final String url;
 	private final String token;
 	private String place = "tabletop"; // the instance of Bigtable tables, unless a method is given another
@@ -80,13 +80,19 @@ public class Tabletop {
 	/** The server with that URL and token, as serve prints them. */
 	public Tabletop(String url, String token) {
 		if (url == null || url.isEmpty() || token == null || token.isEmpty()) {
-			throw new IllegalArgumentException("no server is given: pass url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN");
+			throw new IllegalArgumentException("no server is given: in JUnit use a parameter of the type Tabletop.Server; else pass url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN");
 		}
 		if (!url.startsWith("http://") && !url.startsWith("https://")) {
 			throw new IllegalArgumentException(url + " is not a URL; expected one such as http://" + url);
 		}
 		this.url = url.replaceAll("/$", "");
 		this.token = token;
+		var client = HttpClient.newBuilder();
+		String host = URI.create(url).getHost();
+		if (host != null && host.matches("localhost|127(\\.\\d+){3}|\\[::1\\]")) {
+			client.proxy(HttpClient.Builder.NO_PROXY); // it does not reach this machine
+		}
+		http = client.build();
 	}
 
 	/** Returns the server that TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN name. */
@@ -133,13 +139,13 @@ public class Tabletop {
 				return said;
 			}
 			Json error = said.get("error");
-			throw new ControlException(answer.statusCode(), error.get("code").text(), error.get("text").text(), error.get("remedy").text(), null);
+			throw new ControlException(answer.statusCode(), error.get("code").text(), error.get("text").text(), error.get("remedy").text().replaceAll("GET /api/v1/(\\w+)(?= )", "$1()"), null);
 		} catch (IllegalArgumentException | IllegalStateException e) { // not JSON, or not the API's
 			throw unreachable("something else does, with status " + answer.statusCode(), e);
 		}
 	}
 
-	private ControlException unreachable(String why, Throwable cause) {
+	ControlException unreachable(String why, Throwable cause) {
 		return new ControlException(0, "unreachable", "no control API responds at " + url + " (" + why + ")",
 			"start tabletop serve --console, or read its port file again", cause);
 	}
@@ -419,6 +425,7 @@ public class Tabletop {
 	public static final class Launcher {
 		private static final String WHERE = (!Tabletop.class.getPackageName().equals("io.github.tabletopemu") ? "" // else the classes are of the artifact
 			: "add the dependency io.github.tabletop-emu:tabletop with the classifier " + platform() + ", ") + "give Tabletop.launcher().binary(path) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it";
+		private static final String COPY = "tabletop-program-"; // the id of a process follows
 		private static Path installed;
 		private String binary;
 		private List<String> args = List.of();
@@ -474,7 +481,8 @@ public class Tabletop {
 		private static synchronized Path installed() throws IOException {
 			try (InputStream in = Tabletop.class.getResourceAsStream("/tabletop-emu/" + platform() + "/" + file())) {
 				if (in != null && installed == null) {
-					Path folder = Files.createTempDirectory("tabletop-");
+					removeCopies();
+					Path folder = Files.createTempDirectory(COPY + ProcessHandle.current().pid() + "-");
 					folder.toFile().deleteOnExit(); // after the file in it
 					Path copy = folder.resolve(file());
 					copy.toFile().deleteOnExit();
@@ -484,6 +492,22 @@ public class Tabletop {
 				}
 			}
 			return installed;
+		}
+
+		/** Removes the copies of processes that were killed. */
+		private static void removeCopies() throws IOException {
+			try (var copies = Files.newDirectoryStream(Path.of(System.getProperty("java.io.tmpdir")), COPY + "*")) {
+				for (Path folder : copies) {
+					try {
+						if (ProcessHandle.of(Long.parseLong(folder.getFileName().toString().split("-")[2])).isEmpty()) {
+							Files.deleteIfExists(folder.resolve(file()));
+							Files.deleteIfExists(folder);
+						}
+					} catch (IOException | RuntimeException e) {
+						continue; // of another user, or not a copy
+					}
+				}
+			}
 		}
 
 		/** The program; by default that of TABLETOP_BINARY, of the jar of this platform, on PATH, or bin/tabletop of the clone with these classes. */
@@ -513,6 +537,9 @@ public class Tabletop {
 		/**
 		 * Starts the server, and waits until it is ready. Neither the environment of this process nor any client is
 		 * changed: see {@link Server#env}, {@link Server#dynamodb} and {@link Server#bigtablePort}.
+		 *
+		 * <p>The server does not inherit TABLETOP_* variables: one such as TABLETOP_DATA would open a folder with data,
+		 * which {@link Tabletop#reset} deletes.
 		 */
 		public Server start() {
 			try {
@@ -539,23 +566,25 @@ public class Tabletop {
 			command.addAll(List.of("--port-file", file.toString(), "--until-stdin-closes"));
 			Running running;
 			try {
-				running = new Running(new ProcessBuilder(command).redirectOutput(ProcessBuilder.Redirect.DISCARD).start());
+				var process = new ProcessBuilder(command).redirectOutput(ProcessBuilder.Redirect.DISCARD);
+				process.environment().keySet().removeIf(name -> name.startsWith("TABLETOP_") && !name.equals("TABLETOP_BINARY"));
+				running = new Running(process.start());
 			} catch (IOException e) {
-				throw new ControlException(0, "not_started", "the program " + binary + " cannot be run (" + e.getMessage() + ")", WHERE, e);
+				throw new ControlException(0, "not_started", "the program " + binary + (binary.equals(System.getenv("TABLETOP_BINARY")) ? " of TABLETOP_BINARY" : "") + " cannot be run (" + e.getMessage() + ")", WHERE, e);
 			}
 			try {
 				long until = System.nanoTime() + timeout.toNanos();
 				Json ports = portFile(file, missing -> {
 					String why = "";
-					if (running.ended()) {
-						why = "ended with code " + running.process.exitValue() + " before it was ready";
+					if (running.ended(PAUSE_MILLIS)) {
+						why = "ended with " + running.end() + " before it was ready";
 					} else if (System.nanoTime() - until >= 0) {
 						why = "was not ready within " + Json.text(timeout);
 					}
 					if (!why.isEmpty()) {
 						running.stop(); // then its log is complete
 						throw new ControlException(0, "not_started", String.join(" ", command) + " " + why + ", and printed: " + (running.log().isEmpty() ? "nothing" : running.log()),
-							"correct the args, or the environment", null);
+							why.startsWith("ended") ? "correct the args" : "pass a longer timeout, since the machine may be slow", null);
 					}
 				});
 				if (ports.get("token").isNull()) {
@@ -573,6 +602,7 @@ public class Tabletop {
 	/** A server process, whose standard error is read in a thread. */
 	private static final class Running {
 		final Process process;
+		private boolean stopped; // it ran until stop
 		private final StringBuffer log = new StringBuffer();
 		private final Thread reader = new Thread(this::read, "tabletop-log");
 
@@ -596,16 +626,27 @@ public class Tabletop {
 
 		String log() { return log.toString().strip(); }
 
-		/** Waits a moment, and reports whether the process has ended. */
-		boolean ended() {
+		/** Waits up to some milliseconds, and reports whether the process has ended. */
+		boolean ended(long millis) {
 			try {
-				return process.waitFor(PAUSE_MILLIS, TimeUnit.MILLISECONDS);
+				if (!process.waitFor(millis, TimeUnit.MILLISECONDS)) {
+					return false;
+				}
+				reader.join(1000); // else its last words may be missing
+				return true;
 			} catch (InterruptedException e) {
 				throw interrupted(e);
 			}
 		}
 
+		/** The code or signal with which the process ended. */
+		String end() {
+			int code = process.exitValue();
+			return code > 128 && process.supportsNormalTermination() ? "signal " + (code - 128) : "code " + code;
+		}
+
 		void stop() {
+			stopped |= process.isAlive();
 			if (process.supportsNormalTermination()) {
 				process.toHandle().destroy(); // Process.destroy would also close the pipe of its log
 			} else { // Windows, where it would kill the process
@@ -650,6 +691,14 @@ public class Tabletop {
 			((Tabletop) this).place = info.get("instance").text();
 		}
 
+		@Override ControlException unreachable(String why, Throwable cause) {
+			if (!running.ended(1000)) { // a process that closed its connections may need a moment
+				return super.unreachable(why, cause);
+			}
+			String end = running.stopped ? " was stopped" : " ended with " + running.end() + ", and printed: " + (log().isEmpty() ? "nothing" : log());
+			return new ControlException(0, "unreachable", "the server at " + ports.get("console").text() + end, "start another with Tabletop.start()", null);
+		}
+
 		/** Stops the server as SIGTERM does, and waits until it has ended. Further calls have no effect. */
 		public void stop() { running.stop(); }
 
@@ -683,11 +732,16 @@ public class Tabletop {
 		/** Returns the last 64 KiB that the server printed on standard error. */
 		public String log() { return running.log(); }
 
-		/** Returns the environment variables with which official clients, ctl and {@link Tabletop#fromEnvironment} find the server. */
+		/**
+		 * Returns the environment variables with which official clients, ctl and {@link Tabletop#fromEnvironment} find the
+		 * server. NO_PROXY is that of this process, with the addresses of this machine.
+		 */
 		public Map<String, String> env() {
 			var out = new LinkedHashMap<String, String>();
 			out.put("TABLETOP_CONSOLE_URL", ports.get("console").text());
 			out.put("TABLETOP_CONSOLE_TOKEN", ports.get("token").text());
+			out.put("NO_PROXY", noProxy("NO_PROXY", "no_proxy")); // clients read one or the other
+			out.put("no_proxy", noProxy("no_proxy", "NO_PROXY"));
 			if (!ports.get("bigtable").isNull()) {
 				out.put("BIGTABLE_EMULATOR_HOST", bigtable());
 			}
@@ -700,6 +754,15 @@ public class Tabletop {
 				out.put("AWS_SECRET_ACCESS_KEY", secretAccessKey());
 			}
 			return out;
+		}
+
+		private static String noProxy(String name, String other) {
+			String given = Objects.requireNonNullElse(System.getenv(name), "");
+			if (given.isEmpty()) {
+				given = Objects.requireNonNullElse(System.getenv(other), "");
+			}
+			Stream<String> here = given.strip().equals("*") ? Stream.of() : Stream.of("127.0.0.1", "localhost");
+			return Stream.concat(Stream.of(given.split(",")).map(String::strip).filter(host -> !host.isEmpty()), here).distinct().collect(Collectors.joining(","));
 		}
 	}
 

@@ -1,4 +1,6 @@
 import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.ParameterContext;
@@ -23,7 +25,7 @@ import org.junit.jupiter.api.extension.ParameterResolver;
  * <p>The clock keeps its lead: a test that advances it may use a separate server, as may tests that run in
  * parallel: {@link Tabletop#start}. It needs Tabletop.java and junit-jupiter-api.
  */
-public final class TabletopExtension implements BeforeEachCallback, ParameterResolver {
+public final class TabletopExtension implements BeforeEachCallback, AfterEachCallback, ParameterResolver {
 	private final List<String> args;
 
 	/** Starts the server without further flags. */
@@ -32,8 +34,23 @@ public final class TabletopExtension implements BeforeEachCallback, ParameterRes
 	/** Starts the server with further flags of tabletop serve. Extensions with the same flags share a server. */
 	public TabletopExtension(String... args) { this.args = List.of(args); }
 
-	/** Removes all tables and faults. */
-	@Override public void beforeEach(ExtensionContext context) { server(context).reset(); }
+	/** Removes all tables and faults. It fails if another test uses the server at the same time. */
+	@Override public void beforeEach(ExtensionContext context) {
+		Shared shared = shared(context);
+		ExtensionContext other = shared.test.compareAndExchange(null, context);
+		if (other != null && !other.getUniqueId().equals(context.getUniqueId())) { // a test may have several extensions
+			throw new IllegalStateException("the tests " + name(other) + " and " + name(context) + " use one server at the same time: "
+				+ "run them one after another with @ResourceLock, or give each a server with Tabletop.start()");
+		}
+		shared.server.reset();
+	}
+
+	/** Lets the next test use the server. */
+	@Override public void afterEach(ExtensionContext context) {
+		shared(context).test.updateAndGet(test -> test != null && test.getUniqueId().equals(context.getUniqueId()) ? null : test);
+	}
+
+	private static String name(ExtensionContext test) { return test.getRequiredTestClass().getSimpleName() + "." + test.getDisplayName(); }
 
 	/** Whether a parameter is a {@link Tabletop.Server} or a {@link Tabletop}. */
 	@Override public boolean supportsParameter(ParameterContext parameter, ExtensionContext context) {
@@ -42,15 +59,15 @@ public final class TabletopExtension implements BeforeEachCallback, ParameterRes
 	}
 
 	/** The server. */
-	@Override public Tabletop.Server resolveParameter(ParameterContext parameter, ExtensionContext context) { return server(context); }
+	@Override public Tabletop.Server resolveParameter(ParameterContext parameter, ExtensionContext context) { return shared(context).server; }
 
-	private Tabletop.Server server(ExtensionContext context) {
+	private Shared shared(ExtensionContext context) {
 		return context.getRoot().getStore(ExtensionContext.Namespace.create(TabletopExtension.class))
-			.getOrComputeIfAbsent(args, flags -> new Shared(Tabletop.start(args.toArray(String[]::new))), Shared.class).server;
+			.getOrComputeIfAbsent(args, flags -> new Shared(Tabletop.start(args.toArray(String[]::new)), new AtomicReference<>()), Shared.class);
 	}
 
 	/** A server that stops at the end of the run. */
-	private record Shared(Tabletop.Server server) implements ExtensionContext.Store.CloseableResource {
+	private record Shared(Tabletop.Server server, AtomicReference<ExtensionContext> test) implements ExtensionContext.Store.CloseableResource {
 		@Override public void close() { server.close(); }
 	}
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, copyFile, mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -60,7 +60,7 @@ test('two servers at once, each with its own addresses; nothing global is set', 
 	assert.deepEqual(first.env(), {
 		BIGTABLE_EMULATOR_HOST: first.bigtable, AWS_ENDPOINT_URL_DYNAMODB: first.dynamodb, AWS_ENDPOINT_URL_DYNAMODB_STREAMS: first.dynamodb,
 		AWS_REGION: 'us-east-1', AWS_DEFAULT_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: 'tabletop', AWS_SECRET_ACCESS_KEY: 'tabletop',
-		TABLETOP_CONSOLE_URL: first.url, TABLETOP_CONSOLE_TOKEN: first.token,
+		TABLETOP_CONSOLE_URL: first.url, TABLETOP_CONSOLE_TOKEN: first.token, NO_PROXY: first.env().NO_PROXY, no_proxy: first.env().no_proxy,
 	})
 	assert.equal(first.dynamodbOptions().endpoint, first.dynamodb)
 	assert.deepEqual(first.bigtableOptions(), { apiEndpoint: first.bigtable, projectId: 'tabletop' })
@@ -69,7 +69,7 @@ test('two servers at once, each with its own addresses; nothing global is set', 
 	assert.deepEqual({ ...process.env }, before)
 	await first.stop()
 	await first.stop() // again
-	await fails('unreachable', first.info(), first.url)
+	await fails('unreachable', first.info(), `${first.url} was stopped`)
 })
 
 test('the tables of files exist at the start, and after a reset', async t => {
@@ -96,9 +96,67 @@ test('a running server has no file in the folder of temporary files, except its 
 	assert.deepEqual(await readdir(folder), [])
 })
 
-test('the log', async () => {
-	const code = "import { Tabletop } from './tabletop.mjs'; const server = await Tabletop.start(); await server.stop(); console.log(server.log)"
-	assert.match(await run(code, { TABLETOP_NONE: '1' }), /TABLETOP_NONE in the environment does not set a flag/)
+test('the log', async t => {
+	const binary = await script(await folderOf(t), '#!/bin/sh\nTABLETOP_NONE=1 exec "$TABLETOP_BINARY" "$@"', 0o700)
+	const server = await Tabletop.start({ binary })
+	await server.stop()
+	assert.match(server.log, /TABLETOP_NONE in the environment does not set a flag/)
+})
+
+test('a server opens no folder of data that the environment names: a reset would delete the data', async t => {
+	const folder = await folderOf(t)
+	const [data, config] = ['data', 'tabletop.yaml'].map(name => join(folder, name))
+	await writeFile(config, `data: ${data}\n`)
+	const code = "import { Tabletop } from './tabletop.mjs'; console.log((await Tabletop.start()).instance)"
+	for (const settings of [{ TABLETOP_DATA: data }, { TABLETOP_CONFIG: config }, { TABLETOP_INSTANCE: 'other' }]) {
+		assert.equal(await run(code, settings), 'tabletop\n')
+		assert.deepEqual(await readdir(folder), ['tabletop.yaml'])
+	}
+	await start(t, { args: ['--config', config] })
+	assert.deepEqual(await readdir(folder), ['data', 'tabletop.yaml'])
+})
+
+test('calls use neither a proxy nor a replaced fetch, and env() keeps official clients from a proxy', async () => {
+	const code = `
+		import { Tabletop } from './tabletop.mjs'
+		globalThis.fetch = () => { throw new Error('replaced') }
+		const server = await Tabletop.start()
+		server.exportEnv()
+		const once = server.env()
+		console.log(JSON.stringify([once.NO_PROXY, once.no_proxy, process.env.NO_PROXY]))`
+	const proxies = Object.fromEntries(['HTTP_PROXY', 'http_proxy', 'HTTPS_PROXY', 'https_proxy'].map(name => [name, 'http://127.0.0.1:1']))
+	for (const [given, ...want] of [
+		[{}, '127.0.0.1,localhost', '127.0.0.1,localhost'],
+		[{ NO_PROXY: 'a.test, localhost' }, 'a.test,localhost,127.0.0.1', 'a.test,localhost,127.0.0.1'],
+		[{ NO_PROXY: 'a.test', no_proxy: 'b.test' }, 'a.test,127.0.0.1,localhost', 'b.test,127.0.0.1,localhost'],
+		[{ no_proxy: '*' }, '*', '*'],
+	]) {
+		const env = { NODE_USE_ENV_PROXY: '1', ...proxies, NO_PROXY: '', no_proxy: '', ...given } // Node 24 reads the first
+		assert.deepEqual(JSON.parse(await run(code, env)), [...want, want[0]])
+	}
+})
+
+test('a server that was killed', async t => {
+	const folder = await folderOf(t)
+	const server = await start(t, { binary: await script(folder, '#!/bin/sh\necho a last word >&2\necho $$ >"$0.pid"\nexec "$TABLETOP_BINARY" "$@"', 0o700) })
+	process.kill(Number(await readFile(join(folder, 'script.pid'), 'utf8')), 'SIGKILL')
+	let e
+	do e = await server.reset().catch(e => e)
+	while (!e?.text.includes('ended')) // each call waits a moment for the end
+	await server.stop() // waits for the end of its log
+	await fails('unreachable', server.reset(), `the server at ${server.url} ended with signal SIGKILL, and printed: a last word`, 'Tabletop.start()')
+	const binary = await script(folder, '#!/bin/sh\nkill -9 $$', 0o700)
+	await fails('not_started', Tabletop.start({ binary }), 'ended with signal SIGKILL before it was ready')
+})
+
+test('exportEnv: clients that are created later use the server, and the credentials in the environment', async () => {
+	const code = `
+		import { Tabletop } from './tabletop.mjs'
+		const server = await Tabletop.start()
+		server.exportEnv()
+		const { AWS_PROFILE, AWS_SESSION_TOKEN, AWS_IGNORE_CONFIGURED_ENDPOINT_URLS, ...rest } = process.env
+		console.log(AWS_PROFILE, AWS_SESSION_TOKEN, AWS_IGNORE_CONFIGURED_ENDPOINT_URLS, Object.entries(server.env()).every(([name, value]) => rest[name] === value))`
+	assert.equal(await run(code, { AWS_PROFILE: 'prod', AWS_SESSION_TOKEN: 't', AWS_IGNORE_CONFIGURED_ENDPOINT_URLS: 'true' }), 'undefined undefined undefined true\n')
 })
 
 test('a program that is missing', async t => {
@@ -112,31 +170,33 @@ test('a program that is missing', async t => {
 	const code = `
 		import { Tabletop } from ${JSON.stringify(join(copy, 'tabletop.mjs'))}
 		await Tabletop.start().then(s => s.stop()).then(() => console.log('started'), e => console.log(e.message))`
-	for (const [env, word] of [[{ TABLETOP_BINARY: '/none/other' }, '/none/other'], [{ TABLETOP_BINARY: '', PATH: folder }, 'the program tabletop ']]) {
+	for (const [env, word] of [[{ TABLETOP_BINARY: '/none/other' }, 'the program /none/other of TABLETOP_BINARY'], [{ TABLETOP_BINARY: '', PATH: folder }, 'the program tabletop ']]) {
 		const said = await run(code, env)
 		for (const part of [word, ...where]) assert.ok(said.includes(part), said)
 	}
-	const installed = join(folder, 'node_modules', 'tabletop-emu') // without the package of the platform
+	// The package of npm, without that of the platform.
+	const installed = join(folder, 'node_modules', 'tabletop-emu')
 	await mkdir(installed, { recursive: true })
 	await copyFile(join(here, 'tabletop.mjs'), join(installed, 'tabletop.mjs'))
-	const said = await run(code.replace(copy, installed), { TABLETOP_BINARY: '', PATH: folder })
-	assert.ok(said.includes(`install the package @tabletop-emu/${process.platform}-${process.arch}, `), said)
+	const missing = `@tabletop-emu/${process.platform}-${process.arch}`
+	assert.match(await run(code.replaceAll(copy, installed), { TABLETOP_BINARY: '', PATH: folder }), new RegExp(`the package ${missing} is not installed: npm install --save-dev ${missing}`))
 	await symlink(resolve(process.env.TABLETOP_BINARY), join(folder, 'tabletop'))
 	assert.equal(await run(code, { TABLETOP_BINARY: '', PATH: folder }), 'started\n')
 	await mkdir(join(folder, 'clone', 'bin'))
 	await rename(join(folder, 'tabletop'), join(folder, 'clone', 'bin', 'tabletop'))
 	assert.equal(await run(code, { TABLETOP_BINARY: '', PATH: folder }), 'started\n')
 	await rename(await script(folder, '#!/bin/sh\nexit 9', 0o700), join(folder, 'tabletop'))
-	assert.match(await run(code, { TABLETOP_BINARY: '', PATH: folder }), /ended with 9/)
+	assert.match(await run(code, { TABLETOP_BINARY: '', PATH: folder }), /ended with code 9/)
 	const binary = await script(folder, '#!/bin/sh', 0o600)
 	await fails('not_started', Tabletop.start({ binary }), binary, 'cannot be run', ...where)
 })
 
 test('an early end has the words of the server', async t => {
-	await fails('not_started', Tabletop.start({ args: ['--gc', 'never'] }), '--gc never', 'ended with 2', '"never" must be background')
+	await fails('bad_request', Tabletop.start({ args: '--gc never' }), "args is '--gc never', want an array")
+	await fails('not_started', Tabletop.start({ args: ['--gc', 'never'] }), '--gc never', 'ended with code 2', '"never" must be background')
 	const folder = await folderOf(t)
 	const binary = await script(folder, '#!/bin/sh\nexec cat >/dev/null', 0o700) // never ready
-	await fails('not_started', Tabletop.start({ binary, timeout: 0 }), binary, 'was not ready within 0 ms, and printed: nothing')
+	await fails('not_started', Tabletop.start({ binary, timeout: 0 }), binary, 'was not ready within 0 ms, and printed: nothing: pass a longer timeout')
 	const token = join(folder, 'token')
 	await writeFile(token, 'a token of a file')
 	await fails('not_started', Tabletop.start({ args: ['--token-file', token] }), '--token-file')
@@ -194,8 +254,8 @@ test('tables', async t => {
 	await server.putItems('orders', [{ id: { S: 'a' } }])
 	assert.deepEqual((await all(server.rows(await server.bigtableTable('orders')))).map(row => row.key.text), ['a'])
 	assert.notEqual(await server.bigtableTable('customers'), await server.bigtableTable('orders'))
-	for (const ask of [name => server.bigtableTable(name), name => all(server.items(name)), name => server.putItems(name, [{ id: { S: 'a' } }])]) {
-		await assert.rejects(ask('order'), /"order".*nearest name is "orders"/)
+	for (const ask of [name => server.bigtableTable(name), name => all(server.items(name)), name => server.putItems(name, [{ id: { S: 'a' } }]), name => server.dump(name)]) {
+		await assert.rejects(ask('order'), /order.*nearest name is "orders"; tables\(\) lists the tables/)
 	}
 	await fails('not_found', server.bigtableTable(''), 'no DynamoDB table ""')
 })

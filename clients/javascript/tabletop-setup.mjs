@@ -16,7 +16,7 @@ let running
 export const globalSetup = options => async () => {
 	await running?.stop() // that of the last run, as Jest watches
 	running = await Tabletop.start(options)
-	Object.assign(process.env, running.env())
+	running.exportEnv()
 	process.env.METADATA_SERVER_DETECTION ??= 'none' // else the client of Bigtable warns that it found no metadata server
 	return () => running.stop()
 }

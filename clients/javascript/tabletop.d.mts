@@ -324,6 +324,9 @@ export class Tabletop extends Control {
 	 * Starts tabletop serve on free ports of 127.0.0.1 with further args, and waits until it is ready. binary is
 	 * the program, by default that of program(). timeout is in milliseconds. seed is a file or folder, or several,
 	 * of the tables that exist at the start and after reset(). Neither the environment of this process nor any client is changed: see env(), dynamodbOptions() and bigtableOptions().
+	 *
+	 * The server does not inherit TABLETOP_* variables: one such as TABLETOP_DATA would open a folder with data,
+	 * which reset() deletes.
 	 */
 	static start(options?: StartOptions): Promise<Tabletop>
 	/** HOST:PORT of the Bigtable endpoint; null with --bigtable off. */
@@ -336,8 +339,13 @@ export class Tabletop extends Control {
 	readonly log: string
 	/** Stops the server as SIGTERM does, and waits until it has ended. Further calls have no effect. */
 	stop(): Promise<void>
-	/** Returns the environment variables with which official clients, ctl and new Control() find the server. */
+	/**
+	 * Returns the environment variables with which official clients, ctl and new Control() find the server. NO_PROXY is
+	 * that of this process, with the addresses of this machine.
+	 */
 	env(): Record<string, string>
+	/** Sets env() in this process, for official clients that are created later, and removes variables that take precedence. */
+	exportEnv(): void
 	/** The options of new DynamoDBClient and new DynamoDBStreamsClient. */
 	dynamodbOptions(): { endpoint: string; region: string; credentials: { accessKeyId: string; secretAccessKey: string } }
 	/** The options of new Bigtable. */

@@ -15,6 +15,8 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import http from 'node:http'
+import https from 'node:https'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -50,7 +52,7 @@ export class Control {
 	instance = 'tabletop'
 
 	constructor({ url = process.env.TABLETOP_CONSOLE_URL, token = process.env.TABLETOP_CONSOLE_TOKEN } = {}) {
-		if (!url || !token) throw new Error('no server is given: pass url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN')
+		if (!url || !token) throw new Error("no server is given: in Jest or Vitest set globalSetup: 'tabletop-emu/setup'; else pass url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN")
 		if (!/^https?:\/\//.test(url)) throw new Error(`${url} is not a URL; expected one such as http://${url}`)
 		this.url = url.replace(/\/$/, '')
 		this.token = token
@@ -73,14 +75,14 @@ export class Control {
 		const text = body === undefined ? undefined : JSON.stringify(body, sent)
 		let answer, said
 		try {
-			answer = await fetch(url, { method, headers: { Authorization: `Bearer ${this.token}` }, body: text })
-			said = await answer.json()
-			if (!answer.ok && !said?.error?.code) throw new Error('it says what is wrong otherwise')
+			answer = await send(method, url, this.token, text)
+			said = JSON.parse(answer.text)
+			if (answer.status !== 200 && !said?.error?.code) throw new Error('it says what is wrong otherwise')
 		} catch (e) {
-			const why = answer ? `something else does, with status ${answer.status}` : e.cause?.code ?? e.cause?.message ?? e.message
+			const why = answer ? `something else does, with status ${answer.status}` : e.code ?? e.message
 			throw unreachable(`no control API responds at ${this.url} (${why})`, 'start tabletop serve --console, or read its port file again', e)
 		}
-		if (!answer.ok) throw new ControlError(answer.status, said.error)
+		if (answer.status !== 200) throw new ControlError(answer.status, { ...said.error, remedy: said.error.remedy.replace(/GET \/api\/v1\/(\w+)(?= )/g, '$1()') })
 		return said
 	}
 
@@ -192,16 +194,41 @@ export class Control {
 	lint(fixture, { mapping } = {}) { return this.call('POST', 'migrate/lint', { body: { fixture, mapping } }) }
 }
 
-/** The package of npm with the program for this platform. */
-const platformPackage = `@tabletop-emu/${process.platform}-${process.arch}`
+const thisMachine = ['127.0.0.1', 'localhost']
 
-const where = (import.meta.url.includes('/node_modules/') ? `install the package ${platformPackage}, which npm leaves out with --omit=optional, ` : '') +
-	'give Tabletop.start({ binary }) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it'
+/** Sends a request, and returns the status and text of the response. Tests may replace fetch, and no proxy reaches this machine. */
+const send = (method, url, token, body) => new Promise((resolve, reject) => {
+	const { protocol, hostname } = new URL(url)
+	const { request, Agent } = protocol === 'https:' ? https : http
+	const local = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+	const sending = request(url, { method, headers: { Authorization: `Bearer ${token}` }, agent: local ? new Agent() : undefined })
+	sending.on('error', reject).on('response', answer => {
+		let text = ''
+		answer.setEncoding('utf8').on('data', piece => { text += piece }).on('end', () => resolve({ status: answer.statusCode, text })).on('error', reject)
+	}).end(body)
+})
+
+/** Returns both variables that list the addresses without a proxy. Clients read one or the other. */
+const noProxy = () => Object.fromEntries([['NO_PROXY', 'no_proxy'], ['no_proxy', 'NO_PROXY']].map(([name, other]) => {
+	const hosts = (process.env[name] || process.env[other] || '').split(',').map(host => host.trim()).filter(Boolean)
+	return [name, (hosts.join() === '*' ? hosts : [...new Set([...hosts, ...thisMachine])]).join()]
+}))
+
+/** Returns the environment of a server: that of this process, without settings of another server. */
+const inherited = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^TABLETOP_(?!BINARY$)/i.test(name)))
+
+/** Variables with which official clients would not use those of env(). */
+const overriding = ['AWS_PROFILE', 'AWS_DEFAULT_PROFILE', 'AWS_SESSION_TOKEN', 'AWS_SECURITY_TOKEN', 'AWS_IGNORE_CONFIGURED_ENDPOINT_URLS']
+
+const where = 'give Tabletop.start({ binary }) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it'
+
+const { platform, arch } = process
+const platformPackage = `@tabletop-emu/${platform}-${arch}`
 
 /** Returns the program that npm installed for this platform, or undefined. */
 function installed() {
 	try {
-		return createRequire(import.meta.url).resolve(`${platformPackage}/tabletop${process.platform === 'win32' ? '.exe' : ''}`)
+		return createRequire(import.meta.url).resolve(`${platformPackage}/tabletop${platform === 'win32' ? '.exe' : ''}`)
 	} catch {
 		return undefined
 	}
@@ -230,38 +257,44 @@ export class Tabletop extends Control {
 	#child
 	#ended
 	#log
+	#stopped = false // it ran until stop()
 
 	/**
 	 * Starts tabletop serve on free ports of 127.0.0.1 with further args, and waits until it is ready. binary is
 	 * the program, by default that of program(). timeout is in milliseconds. seed is a file or folder, or several,
 	 * of the tables that exist at the start and after reset(). Neither the environment of
 	 * this process nor any client is changed: see env(), dynamodbOptions() and bigtableOptions().
+	 *
+	 * The server does not inherit TABLETOP_* variables: one such as TABLETOP_DATA would open a folder with data,
+	 * which reset() deletes.
 	 */
 	static async start({ binary = program(), args = [], timeout = 60_000, seed = [] } = {}) {
+		if (!Array.isArray(args)) throw badRequest(`args is ${inspect(args)}, want an array of flags`, "pass one such as ['--mapping', 'orders.yaml']")
 		const folder = await mkdtemp(join(tmpdir(), 'tabletop-'))
 		const file = join(folder, 'ports.json')
 		const command = ['serve', '--bigtable', '127.0.0.1:0', '--dynamodb', '127.0.0.1:0', '--console', '127.0.0.1:0', ...[seed].flat().map(path => `--seed=${path}`), ...args, '--port-file', file, '--until-stdin-closes']
 		let log = '', failed, end, child, ended
 		try {
-			child = spawn(binary, command, { stdio: ['pipe', 'ignore', 'pipe'] })
+			child = spawn(binary, command, { stdio: ['pipe', 'ignore', 'pipe'], env: inherited() })
 			child.on('error', e => { failed = e })
 			child.stdin.on('error', () => {}) // it ended
 			child.stderr.setEncoding('utf8').on('data', piece => { log = (log + piece).slice(-65536) })
-			ended = new Promise(resolve => child.on('close', (code, signal) => resolve(end = code ?? signal)))
+			ended = new Promise(resolve => child.on('close', (code, signal) => resolve(end = signal ? `signal ${signal}` : `code ${code}`)))
 			for (const each of [child, child.stdin, child.stderr]) each.unref()
 			const until = performance.now() + timeout
 			const ports = await portFile(file, () => {
-				if (failed) throw notStarted(`the program ${binary} cannot be run (${failed.message})`, where, failed)
-				const why = end !== undefined ? `ended with ${end} before it was ready` : performance.now() >= until ? `was not ready within ${timeout} ms` : ''
-				if (why) throw notStarted(`${[binary, ...command].join(' ')} ${why}, and printed: ${log.trim() || 'nothing'}`, 'correct the args, or the environment')
+				if (failed && binary === 'tabletop' && import.meta.url.includes('/node_modules/')) throw notStarted(`the package ${platformPackage} is not installed`, `npm install --save-dev ${platformPackage}: npm leaves it out with --omit=optional, or after an install on another platform; or ${where}`)
+				if (failed) throw notStarted(`the program ${binary}${binary === process.env.TABLETOP_BINARY ? ' of TABLETOP_BINARY' : ''} cannot be run (${failed.message})`, where, failed)
+				const why = end ? `ended with ${end} before it was ready` : performance.now() >= until ? `was not ready within ${timeout} ms` : ''
+				if (why) throw notStarted(`${[binary, ...command].join(' ')} ${why}, and printed: ${log.trim() || 'nothing'}`, end ? 'correct the args' : 'pass a longer timeout, since the machine may be slow')
 			})
 			if (!ports.token) throw notStarted('Tabletop.start does not take --token-file', 'start the server without it, or use Control.fromPortFile(path, { token })')
 			const self = new Tabletop({ url: ports.console, token: ports.token })
-			const { project, instance } = await self.info()
-			Object.assign(self, { bigtable: ports.bigtable, dynamodb: ports.dynamodb, project, instance })
 			self.#child = child
 			self.#ended = ended
 			self.#log = () => log.trim()
+			const { project, instance } = await self.info()
+			Object.assign(self, { bigtable: ports.bigtable, dynamodb: ports.dynamodb, project, instance })
 			return self
 		} catch (e) {
 			if (ended) await stopped(child, ended)
@@ -272,21 +305,47 @@ export class Tabletop extends Control {
 	}
 
 	/** Stops the server as SIGTERM does, and waits until it has ended. Further calls have no effect. */
-	stop() { return stopped(this.#child, this.#ended) }
+	stop() {
+		this.#stopped ||= this.#child.exitCode === null && this.#child.signalCode === null
+		return stopped(this.#child, this.#ended)
+	}
 
 	/** Returns the last 64 KiB that the server printed on standard error. */
 	get log() { return this.#log() }
 
-	/** Returns the environment variables with which official clients, ctl and new Control() find the server. */
+	/** Makes any request to the API. path is the part after /api/v1/. */
+	async call(...request) {
+		try {
+			return await super.call(...request)
+		} catch (e) {
+			if (e.code !== 'unreachable') throw e
+			const waiting = new AbortController() // a process that closed its connections may need a moment
+			const end = await Promise.race([this.#ended, sleep(1000, '', { signal: waiting.signal }).catch(() => {})])
+			waiting.abort()
+			if (!end) throw e
+			throw unreachable(`the server at ${this.url} ${this.#stopped ? 'was stopped' : `ended with ${end}, and printed: ${this.log || 'nothing'}`}`, 'start another with Tabletop.start()')
+		}
+	}
+
+	/**
+	 * Returns the environment variables with which official clients, ctl and new Control() find the server. NO_PROXY is
+	 * that of this process, with the addresses of this machine.
+	 */
 	env() {
 		return {
-			TABLETOP_CONSOLE_URL: this.url, TABLETOP_CONSOLE_TOKEN: this.token,
+			TABLETOP_CONSOLE_URL: this.url, TABLETOP_CONSOLE_TOKEN: this.token, ...noProxy(),
 			...(this.bigtable && { BIGTABLE_EMULATOR_HOST: this.bigtable }),
 			...(this.dynamodb && {
 				AWS_ENDPOINT_URL_DYNAMODB: this.dynamodb, AWS_ENDPOINT_URL_DYNAMODB_STREAMS: this.dynamodb, AWS_REGION: 'us-east-1',
 				AWS_DEFAULT_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: 'tabletop', AWS_SECRET_ACCESS_KEY: 'tabletop',
 			}),
 		}
+	}
+
+	/** Sets env() in this process, for official clients that are created later, and removes variables that take precedence. */
+	exportEnv() {
+		for (const name of overriding) delete process.env[name]
+		Object.assign(process.env, this.env())
 	}
 
 	/** The options of new DynamoDBClient and new DynamoDBStreamsClient. */

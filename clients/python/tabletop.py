@@ -13,6 +13,8 @@ A server that is already running has the same methods: Control.from_port_file("p
 write pytest_plugins = ["tabletop"] into conftest.py: see the fixture tabletop at the end.
 
 It needs only the standard library of Python 3.8 or later. docs/control.md describes the API.
+
+PYTEST_DONT_REWRITE: conftest.py may import this module before pytest loads it as a plugin.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -22,9 +24,11 @@ import base64
 import datetime
 import http.client
 import importlib.metadata
+import ipaddress
 import json
 import math
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -61,10 +65,6 @@ class ControlError(Exception):
         self.status, self.code, self.text, self.remedy = status, code, text, remedy
 
 
-def _unreachable(url: str, why: object) -> ControlError:
-    return ControlError(0, "unreachable", f"no control API responds at {url} ({why})", "start tabletop serve --console, or read its port file again")
-
-
 def _bad_request(text: str, remedy: str) -> ControlError:
     return ControlError(400, "bad_request", text, remedy)
 
@@ -79,12 +79,13 @@ class Control:
         url = url or os.environ.get("TABLETOP_CONSOLE_URL")
         token = token or os.environ.get("TABLETOP_CONSOLE_TOKEN")
         if not url or not token:
-            raise ValueError("no server is given: pass url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN")
+            raise ValueError("no server is given: in pytest use the fixture tabletop; else pass url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN")
         if not url.startswith(("http://", "https://")):
             raise ValueError(f"{url} is not a URL; expected one such as http://{url}")
         self.url = url.rstrip("/")
         self.token = token
         self.timeout = timeout
+        self._open: Callable[..., Any] = _DIRECT.open if _on_this_machine(self.url) else urllib.request.urlopen
 
     @classmethod
     def from_port_file(cls, path: str | os.PathLike[str], token: Optional[str] = None, timeout: float = 60, wait: float = 10) -> Control:
@@ -102,20 +103,23 @@ class Control:
             url, method=method, data=None if body is None else json.dumps(body, default=_sent).encode(),
             headers={"Authorization": f"Bearer {self.token}"})
         try:
-            with urllib.request.urlopen(request, timeout=self.timeout) as answer:
+            with self._open(request, timeout=self.timeout) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as e:
             try:
                 with e:
                     said = json.load(e)["error"]
-                error = ControlError(e.code, said["code"], said["text"], said["remedy"])
+                error = ControlError(e.code, said["code"], said["text"], _PATH.sub(r"\1()", said["remedy"]))
             except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
-                error = _unreachable(self.url, f"something else does, with status {e.code}")
+                error = self._unreachable(f"something else does, with status {e.code}")
             raise error from None
         except urllib.error.URLError as e:
-            raise _unreachable(self.url, e.reason) from e
+            raise self._unreachable(e.reason) from None
         except (OSError, http.client.HTTPException, ValueError) as e:
-            raise _unreachable(self.url, repr(e)) from e
+            raise self._unreachable(repr(e)) from None
+
+    def _unreachable(self, why: object) -> ControlError:
+        return ControlError(0, "unreachable", f"no control API responds at {self.url} ({why})", "start tabletop serve --console, or read its port file again")
 
     def info(self) -> Json:
         """Return information about the server and its endpoints."""
@@ -265,8 +269,9 @@ class Control:
         """Make the materialized views reflect all changes, with serve --view-lag."""
         self.call("POST", "views/refresh")
 
-    def fault(self, **spec: Any) -> Json:
-        """Inject a fault. docs/control.md lists the members. delay is a timedelta or a text, item a key in DynamoDB's JSON."""
+    def fault(self, fault: Optional[Json] = None, **members: Any) -> Json:
+        """Inject a fault, given as an object or by its members. docs/control.md lists them. delay is a timedelta or a text, item a key in DynamoDB's JSON."""
+        spec = {**(fault or {}), **members}
         if "delay" in spec:
             spec["delay"] = _duration("delay", spec["delay"])
         return self.call("POST", "faults", spec)
@@ -305,6 +310,38 @@ class Control:
 
     def _migrate(self, verb: str, fixture: str, mapping: Optional[str]) -> Json:
         return self.call("POST", f"migrate/{verb}", {"fixture": fixture, **({} if mapping is None else {"mapping": mapping})})
+
+
+_PATH = re.compile(r"GET /api/v1/(\w+)(?= )")
+"""A path in a remedy that a method of the same name reads."""
+_LOCAL = ("127.0.0.1", "localhost")
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Opens addresses of this machine, which a proxy does not reach."""
+_OVERRIDING = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS")
+"""Variables with which official clients would not use those of Tabletop.env."""
+
+
+def _on_this_machine(url: str) -> bool:
+    host = urllib.parse.urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _no_proxy() -> Dict[str, str]:
+    """Return both variables that list the addresses without a proxy. Clients read one or the other."""
+    given = {name: os.environ.get(name, "") for name in ("NO_PROXY", "no_proxy")}
+    out = {}
+    for name, value in given.items():
+        hosts = [host.strip() for host in (value or "".join(given.values())).split(",") if host.strip()]
+        out[name] = ",".join(hosts + [host for host in _LOCAL if host not in hosts and hosts != ["*"]])
+    return out
+
+
+def _inherited() -> Dict[str, str]:
+    """Return the environment of a server: that of this process, without settings of another server."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("TABLETOP_") or name == "TABLETOP_BINARY"}
 
 
 _PAUSE = 0.02
@@ -346,10 +383,15 @@ class Tabletop(Control):
 
         binary is the program, by default that of TABLETOP_BINARY, of pip, tabletop on PATH, or in a clone
         of the project the one that make build wrote. timeout is in seconds. seed is a file or folder, or several, of the tables that exist at the start and after reset(). Neither this process' environment nor any client is changed: see env() and boto3_options().
+
+        The server does not inherit TABLETOP_* variables: one such as TABLETOP_DATA would open a folder with data, which reset() deletes.
         """
-        program = os.fspath(binary or os.environ.get("TABLETOP_BINARY") or _installed() or shutil.which("tabletop") or shutil.which(_BUILT) or "tabletop")
+        if isinstance(args, str):
+            raise _bad_request(f"args is {args!r}, want a list of flags", f"pass args={shlex.split(args)!r}")
+        named = os.environ.get("TABLETOP_BINARY")
+        program = os.fspath(binary or named or _installed() or shutil.which("tabletop") or shutil.which(_BUILT) or "tabletop")
         if shutil.which(program) is None:
-            raise ControlError(0, "not_started", f"the program {program} was not found, or is not executable", _WHERE)
+            raise ControlError(0, "not_started", f"the program {program}{' of TABLETOP_BINARY' if program == named else ''} was not found, or is not executable", _WHERE)
         with tempfile.TemporaryDirectory(prefix="tabletop-") as folder:
             file = os.path.join(folder, "ports.json")
             command = [
@@ -357,20 +399,18 @@ class Tabletop(Control):
                 *(f"--seed={os.fspath(path)}" for path in ([seed] if isinstance(seed, (str, os.PathLike)) else seed)),
                 *args, "--port-file", file, "--until-stdin-closes"]
             try:
-                process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=_inherited())
             except OSError as e:
                 raise ControlError(0, "not_started", f"the program {program} cannot be run ({e})", _WHERE) from e
             server, until = _Process(process), time.monotonic() + timeout
 
             def pause() -> None:
-                try:
-                    end = f"ended with code {process.wait(_PAUSE)} before it was ready"
-                except subprocess.TimeoutExpired:
-                    if time.monotonic() < until:
-                        return
-                    end = f"was not ready within {timeout} s"
+                ended = server.end(_PAUSE)
+                if ended is None and time.monotonic() < until:
+                    return
+                end = f"ended with {ended} before it was ready" if ended else f"was not ready within {timeout} s"
                 server.stop()
-                raise ControlError(0, "not_started", f"{shlex.join(command)} {end}, and printed: {server.log() or 'nothing'}", "correct the args, or the environment")
+                raise ControlError(0, "not_started", f"{shlex.join(command)} {end}, and printed: {server.log() or 'nothing'}", "correct the args" if ended else "pass a longer timeout, since the machine may be slow")
 
             try:
                 ports = _port_file(file, math.inf, pause)
@@ -400,9 +440,19 @@ class Tabletop(Control):
         """Return the last 64 KiB that the server printed on standard error."""
         return self._server.log()
 
+    def _unreachable(self, why: object) -> ControlError:
+        ended = self._server.end(1)  # a process that closed its connections may need a moment
+        if ended is None:
+            return super()._unreachable(why)
+        end = "was stopped" if self._server.stopped else f"ended with {ended}, and printed: {self.log or 'nothing'}"
+        return ControlError(0, "unreachable", f"the server at {self.url} {end}", "start another with Tabletop.start()")
+
     def env(self) -> Dict[str, str]:
-        """Return the environment variables with which official clients, ctl and Control() find the server."""
-        out = {"TABLETOP_CONSOLE_URL": self.url, "TABLETOP_CONSOLE_TOKEN": self.token}
+        """Return the environment variables with which official clients, ctl and Control() find the server.
+
+        NO_PROXY is that of this process, with the addresses of this machine.
+        """
+        out = {"TABLETOP_CONSOLE_URL": self.url, "TABLETOP_CONSOLE_TOKEN": self.token, **_no_proxy()}
         if self.bigtable:
             out["BIGTABLE_EMULATOR_HOST"] = self.bigtable
         if self.dynamodb:
@@ -410,6 +460,12 @@ class Tabletop(Control):
                 AWS_ENDPOINT_URL_DYNAMODB=self.dynamodb, AWS_ENDPOINT_URL_DYNAMODB_STREAMS=self.dynamodb, AWS_REGION="us-east-1",
                 AWS_DEFAULT_REGION="us-east-1", AWS_ACCESS_KEY_ID="tabletop", AWS_SECRET_ACCESS_KEY="tabletop")
         return out
+
+    def export_env(self) -> None:
+        """Set env() in this process, for official clients that are created later, and remove variables that take precedence."""
+        for name in _OVERRIDING:
+            os.environ.pop(name, None)
+        os.environ.update(self.env())
 
     def boto3_options(self) -> Dict[str, Any]:
         """Return the options of boto3.client and boto3.resource for "dynamodb" and "dynamodbstreams"."""
@@ -422,6 +478,7 @@ class _Process:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin and process.stderr
         self.process, self.stdin, self.stderr, self.tail = process, process.stdin, process.stderr, b""
+        self.stopped = False  # it ran until stop()
         self.reader = threading.Thread(target=self._read, args=(process.stderr.fileno(),), daemon=True)
         self.reader.start()
 
@@ -436,9 +493,19 @@ class _Process:
         """Return the last 64 KiB that the process printed."""
         return self.tail.decode(errors="replace").strip()
 
+    def end(self, timeout: float) -> Optional[str]:
+        """Return the code or signal with which the process ended, or None if it runs after timeout seconds."""
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        self.reader.join(timeout)  # else its last words may be missing
+        return f"code {code}" if code >= 0 else f"signal {-code}"
+
     def stop(self) -> None:
         """End the process, and read the rest of what it printed."""
         if self.process.poll() is None:
+            self.stopped = True
             if os.name == "nt":  # which has no SIGTERM: terminate() would kill the process
                 self.stdin.close()
             else:  # a forked process may have the pipe open, too
@@ -559,6 +626,8 @@ if "pytest" in sys.modules:
         The clock keeps its lead: a test that advances it may use a server of its own.
         """
         tabletop_server.reset()
+        for name in _OVERRIDING:
+            monkeypatch.delenv(name, raising=False)
         for name, value in tabletop_server.env().items():
             monkeypatch.setenv(name, value)
         return tabletop_server

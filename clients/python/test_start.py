@@ -15,6 +15,7 @@ import typing
 import unittest
 import unittest.mock
 import urllib.parse
+import urllib.request
 
 import tabletop as client
 from tabletop import Control, ControlError, Tabletop
@@ -53,7 +54,8 @@ class TestStart(unittest.TestCase):
             self.assertEqual(first.env(), {
                 "BIGTABLE_EMULATOR_HOST": first.bigtable, "AWS_ENDPOINT_URL_DYNAMODB": first.dynamodb, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": first.dynamodb,
                 "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "tabletop", "AWS_SECRET_ACCESS_KEY": "tabletop",
-                "TABLETOP_CONSOLE_URL": first.url, "TABLETOP_CONSOLE_TOKEN": first.token})
+                "TABLETOP_CONSOLE_URL": first.url, "TABLETOP_CONSOLE_TOKEN": first.token,
+                **{name: first.env()[name] for name in ["NO_PROXY", "no_proxy"]}})
             self.assertEqual(first.boto3_options()["endpoint_url"], first.dynamodb)
             self.assertIsNone(second.bigtable)
             self.assertNotIn("BIGTABLE_EMULATOR_HOST", second.env())
@@ -61,7 +63,7 @@ class TestStart(unittest.TestCase):
             with unittest.mock.patch.dict(os.environ, first.env()):
                 self.assertEqual(Control().info()["dynamodb"], first.dynamodb)
         first.stop()  # again
-        self.fails("unreachable", first.info, first.url)
+        self.fails("unreachable", first.info, f"{first.url} was stopped")
 
     def test_seed(self):
         """The tables of files exist at the start, and after a reset."""
@@ -85,16 +87,71 @@ class TestStart(unittest.TestCase):
                 self.assertEqual(os.listdir(folder), [])
 
     def test_log(self):
-        with unittest.mock.patch.dict(os.environ, {"TABLETOP_NONE": "1"}):
-            server = Tabletop.start()
-        server.stop()
+        with tempfile.TemporaryDirectory() as folder:
+            server = Tabletop.start(executable(folder, '#!/bin/sh\nTABLETOP_NONE=1 exec "$TABLETOP_BINARY" "$@"'))
+            server.stop()
         self.assertIn("TABLETOP_NONE in the environment does not set a flag", server.log)
+
+    def test_inherited_settings(self):
+        """A server opens no folder of data that the environment names: a reset would delete the data."""
+        with tempfile.TemporaryDirectory() as folder:
+            data, config = os.path.join(folder, "data"), os.path.join(folder, "tabletop.yaml")
+            pathlib.Path(config).write_text(f"data: {data}\n")
+            for settings in [{"TABLETOP_DATA": data}, {"TABLETOP_CONFIG": config}, {"TABLETOP_INSTANCE": "other"}]:
+                with self.subTest(settings), unittest.mock.patch.dict(os.environ, settings), Tabletop.start() as server:
+                    self.assertEqual((os.path.exists(data), server.instance), (False, "tabletop"))
+            with Tabletop.start(args=["--config", config]):
+                self.assertTrue(os.path.exists(data))
+
+    def test_proxy(self):
+        """Neither the calls of this client nor, with env(), official clients use a proxy."""
+        proxy = "http://127.0.0.1:1"
+        proxies = {name: proxy for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]}
+        new = unittest.mock.patch.object(urllib.request, "_opener", None)  # the one of an earlier call has the proxies of its time
+        with new, unittest.mock.patch.dict(os.environ, proxies), Tabletop.start() as server:
+            for name in ["NO_PROXY", "no_proxy"]:
+                os.environ.pop(name, None)
+            self.assertEqual(Control(server.url, server.token).info()["dynamodb"], server.dynamodb)
+            for given, want in [
+                    ({}, ["127.0.0.1,localhost"] * 2),
+                    ({"NO_PROXY": "a.test, localhost"}, ["a.test,localhost,127.0.0.1"] * 2),
+                    ({"NO_PROXY": "a.test", "no_proxy": "b.test"}, ["a.test,127.0.0.1,localhost", "b.test,127.0.0.1,localhost"]),
+                    ({"no_proxy": "*"}, ["*"] * 2)]:
+                with self.subTest(given), unittest.mock.patch.dict(os.environ, given):
+                    self.assertEqual([server.env()[name] for name in ["NO_PROXY", "no_proxy"]], want)
+                    os.environ.update(server.env())
+                    self.assertEqual([server.env()[name] for name in ["NO_PROXY", "no_proxy"]], want)
+                    self.assertTrue(urllib.request.proxy_bypass(urllib.parse.urlsplit(server.dynamodb).netloc))
+            # Another machine is asked through the proxy, which does not respond.
+            self.fails("unreachable", Control("http://tabletop.test:1", "token").info, "Connection refused")
+
+    def test_killed_server(self):
+        """The error has the end of the server and its last words, without a chain of errors."""
+        with tempfile.TemporaryDirectory() as folder:
+            server = Tabletop.start(executable(folder, '#!/bin/sh\necho a last word >&2\nexec "$TABLETOP_BINARY" "$@"'))
+            server._server.process.kill()
+            server._server.process.wait()
+            server.stop()  # waits for the end of its log
+            self.fails("unreachable", server.reset, f"the server at {server.url} ended with signal 9, and printed: a last word", "Tabletop.start()")
+            with self.assertRaises(ControlError) as caught:
+                server.info()
+            self.assertTrue(caught.exception.__suppress_context__)
+            script = executable(folder, "#!/bin/sh\nkill -9 $$")
+            self.fails("not_started", lambda: Tabletop.start(script), "ended with signal 9 before it was ready")
+
+    def test_export_env(self):
+        """Clients that are created later use the server, and the credentials in the environment."""
+        shell = {"AWS_PROFILE": "prod", "AWS_SESSION_TOKEN": "t", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true", "AWS_REGION": "eu-west-1"}
+        with unittest.mock.patch.dict(os.environ, shell), Tabletop.start() as server:
+            server.export_env()
+            self.assertLessEqual(server.env().items(), os.environ.items())
+            self.assertEqual({name for name in shell if name in os.environ}, {"AWS_REGION"})
 
     def test_program(self):
         where = ["Tabletop.start(binary=...)", "TABLETOP_BINARY", "tabletop on PATH", "go build -o bin/tabletop ./cmd/tabletop"]
         self.fails("not_started", lambda: Tabletop.start("/none/tabletop"), "/none/tabletop", *where)
         with unittest.mock.patch.dict(os.environ, {"TABLETOP_BINARY": "/none/other"}):
-            self.fails("not_started", Tabletop.start, "/none/other", *where)
+            self.fails("not_started", Tabletop.start, "the program /none/other of TABLETOP_BINARY", *where)
         with tempfile.TemporaryDirectory() as folder:
             built = os.path.join(folder, "built")
             with unittest.mock.patch.dict(os.environ, {"PATH": folder}), unittest.mock.patch.object(client, "_BUILT", built):
@@ -112,10 +169,11 @@ class TestStart(unittest.TestCase):
 
     def test_early_end(self):
         """The error has the server's own words."""
+        self.fails("bad_request", lambda: Tabletop.start(args="--gc never"), "args is '--gc never', want a list", "args=['--gc', 'never']")
         self.fails("not_started", lambda: Tabletop.start(args=["--gc", "never"]), "--gc never", "ended with code 2", '"never" must be background')
         with tempfile.TemporaryDirectory() as folder:
             script = executable(folder, "#!/bin/sh\nexec cat >/dev/null")  # never ready
-            self.fails("not_started", lambda: Tabletop.start(script, timeout=0), script, "was not ready within 0 s, and printed: nothing")
+            self.fails("not_started", lambda: Tabletop.start(script, timeout=0), script, "was not ready within 0 s, and printed: nothing: pass a longer timeout")
         with tempfile.NamedTemporaryFile("w") as token:
             token.write("a token of a file")
             token.flush()
@@ -174,6 +232,7 @@ class TestStart(unittest.TestCase):
             self.fails("bad_request", lambda: server.put_items("orders", [{"id": {"S": object}}]), "object", '{"N": "42"}')
             fault = dict(endpoint="dynamodb", method="PutItem", effect="fail", code="Throttling", table="orders")
             self.assertEqual(server.fault(**fault, item={"id": {"B": b"\xff"}})["item"], {"id": {"B": "/w=="}})
+            self.assertEqual(server.fault(fault, times=2)["times"], 2)
             self.fails("bad_request", lambda: server.fault(**fault, item={"id": "a"}), 'item is {"id":"a"}', '{"id":{"S":"a"}}')
 
     def test_tables(self):
@@ -183,8 +242,8 @@ class TestStart(unittest.TestCase):
             server.put_items("orders", [{"id": {"S": "a"}}])
             self.assertEqual([row["key"]["text"] for row in server.rows(server.bigtable_table("orders"))], ["a"])
             self.assertNotEqual(server.bigtable_table("customers"), server.bigtable_table("orders"))
-            for ask in [server.bigtable_table, server.items, lambda name: server.put_items(name, [{"id": {"S": "a"}}])]:
-                with self.assertRaisesRegex(ControlError, '"order".*nearest name is "orders"'):
+            for ask in [server.bigtable_table, server.items, lambda name: server.put_items(name, [{"id": {"S": "a"}}]), server.dump]:
+                with self.assertRaisesRegex(ControlError, r'order.*nearest name is "orders"; tables\(\) lists the tables'):
                     ask("order")
             self.fails("not_found", lambda: server.bigtable_table(""), 'no DynamoDB table ""')
 

@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -114,8 +116,8 @@ func TestPages_Go(t *testing.T) {
 	}
 }
 
-// TestPages_Errors checks that the program has the error texts of the page on troubleshooting,
-// between their ellipses.
+// TestPages_Errors checks that the program or a client has the error texts of the page on
+// troubleshooting, between their ellipses.
 func TestPages_Errors(t *testing.T) {
 	t.Parallel()
 	var sources strings.Builder
@@ -125,7 +127,7 @@ func TestPages_Errors(t *testing.T) {
 			return err
 		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "bin" || strings.HasPrefix(d.Name(), ".") && name != "."):
 			return fs.SkipDir
-		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+		case !slices.Contains([]string{".go", ".java", ".mjs", ".py"}, path.Ext(name)) || strings.HasSuffix(name, "_test.go"):
 			return nil
 		}
 		text, err := os.ReadFile(filepath.Join("../..", name))

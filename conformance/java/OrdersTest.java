@@ -9,6 +9,8 @@ import com.google.cloud.bigtable.data.v2.models.TableId;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
@@ -16,6 +18,13 @@ import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.platform.engine.TestExecutionResult;
+import org.junit.platform.engine.discovery.DiscoverySelectors;
+import org.junit.platform.launcher.TestExecutionListener;
+import org.junit.platform.launcher.TestIdentifier;
+import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
+import org.junit.platform.launcher.core.LauncherFactory;
+import org.junit.platform.launcher.listeners.SummaryGeneratingListener;
 import software.amazon.awssdk.auth.credentials.AwsBasicCredentials;
 import software.amazon.awssdk.auth.credentials.StaticCredentialsProvider;
 import software.amazon.awssdk.core.SdkBytes;
@@ -87,5 +96,46 @@ class OrdersWithFlagsTest {
     assertSame(tabletop, control);
     assertNotSame(OrdersTest.first, tabletop);
     assertEquals("orders", tabletop.instance());
+  }
+}
+
+/** Two tests that JUnit runs at the same time: the reset of one would remove the tables of the other. */
+class ParallelTest {
+  static final CountDownLatch over = new CountDownLatch(1);
+  static final AtomicInteger inside = new AtomicInteger();
+
+  @ExtendWith(TabletopExtension.class)
+  static class AtOnce {
+    @Test void a() throws Exception { meet(); }
+
+    @Test void b() throws Exception { meet(); }
+
+    private static void meet() throws Exception {
+      if (inside.incrementAndGet() == 2) {
+        over.countDown();
+      }
+      over.await();
+    }
+  }
+
+  @Test
+  void theSecondFails() {
+    var request = LauncherDiscoveryRequestBuilder.request().selectors(DiscoverySelectors.selectClass(AtOnce.class))
+        .configurationParameter("junit.jupiter.execution.parallel.enabled", "true")
+        .configurationParameter("junit.jupiter.execution.parallel.mode.default", "concurrent")
+        .configurationParameter("junit.jupiter.execution.parallel.config.strategy", "fixed")
+        .configurationParameter("junit.jupiter.execution.parallel.config.fixed.parallelism", "2").build();
+    var summary = new SummaryGeneratingListener();
+    LauncherFactory.create().execute(request, summary, new TestExecutionListener() {
+      @Override public void executionFinished(TestIdentifier test, TestExecutionResult result) {
+        if (test.isTest()) {
+          over.countDown();
+        }
+      }
+    });
+    var failures = summary.getSummary().getFailures();
+    assertEquals(1, failures.size());
+    var text = failures.get(0).getException().getMessage();
+    assertEquals(true, text.contains("AtOnce.a()") && text.contains("AtOnce.b()") && text.contains("use one server at the same time"), text);
   }
 }

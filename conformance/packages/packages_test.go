@@ -79,7 +79,7 @@ func TestPyPI(t *testing.T) {
 	in(t, folder, filepath.Join(venv, "bin", "python"), "plain.py")
 	const where = "import os, pytest; print(os.path.dirname(os.path.dirname(pytest.__file__)))"
 	if site, err := exec.CommandContext(t.Context(), "python3", "-c", where).Output(); err == nil {
-		path := filepath.Join(filepath.Dir(one(t, venv, "lib", "python*", "site-packages", "tabletop.py")), "pytest.pth")
+		path := filepath.Join(filepath.Dir(filepath.Dir(one(t, venv, "lib", "python*", "site-packages", "tabletop", "py.typed"))), "pytest.pth")
 		if err := os.WriteFile(path, site, 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,10 @@
 """
 
 import os
+import pathlib
+import re
+import subprocess
+import sys
 from datetime import timedelta
 
 import boto3
@@ -68,10 +72,56 @@ def test_the_environment_is_that_of_a_test(tabletop_server):
     assert not tabletop_server.env().items() <= os.environ.items()
 
 
-def test_the_environment(tabletop, tabletop_server):
+@pytest.fixture
+def shell(monkeypatch):
+    """Variables of a shell with which boto3 would not use the server."""
+    names = ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"]
+    for name in names:
+        monkeypatch.setenv(name, "true")
+    return names
+
+
+def test_the_environment(shell, tabletop, tabletop_server):
     assert tabletop is tabletop_server
+    assert not set(shell) & set(os.environ)
+    assert boto3.client("dynamodb").list_tables()["TableNames"] == []
     assert tabletop.env().items() <= os.environ.items()
     assert Control().info()["dynamodb"] == tabletop.dynamodb
+
+
+@pytest.fixture(scope="module")
+def filled(tabletop_server):
+    tabletop_server.reset()
+    create(boto3.client("dynamodb", **tabletop_server.boto3_options()))
+    tabletop_server.put_items("orders", [ITEM])
+    tabletop_server.snapshot("filled")
+
+
+@pytest.fixture
+def orders(filled, tabletop):
+    tabletop.restore("filled")
+    return boto3.resource("dynamodb").Table("orders")
+
+
+@pytest.mark.parametrize("run", [1, 2])
+def test_tables_of_a_module(orders, run):
+    assert orders.scan()["Count"] == 1
+    orders.delete_item(Key={"id": "a"})
+
+
+def test_clients_of_an_imported_module(tmp_path):
+    """The conftest.py of the page gives a server to a module that creates its client at import."""
+    page = (pathlib.Path(__file__).parents[2] / "docs/tasks/pytest.md").read_text()
+    (tmp_path / "conftest.py").write_text(re.search(r"```python\n(# conftest.py\n.*?)```", page, re.DOTALL).group(1))
+    (tmp_path / "app.py").write_text('import boto3\n\nddb = boto3.client("dynamodb")\n')
+    (tmp_path / "test_app.py").write_text("import app\n\n\ndef test(tabletop):\n    assert app.ddb.list_tables()['TableNames'] == tabletop.tables()['dynamodb'] == []\n    assert app.ddb.meta.endpoint_url == tabletop.dynamodb\n")
+    env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    for name in ["TABLETOP_BINARY", "PYTHONPATH"]:
+        env[name] = os.path.abspath(env[name])
+    run = subprocess.run(
+        [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error::pytest.PytestWarning"],
+        cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert run.returncode == 0 and "1 passed" in run.stdout, run.stdout
 
 
 def test_a_server_of_its_own(tabletop, ddb):

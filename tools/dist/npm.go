@@ -45,6 +45,13 @@ type npmPackage struct {
 	Optional    map[string]string `json:"optionalDependencies,omitempty"`
 }
 
+// npmExport is an export of a package.json. The first condition that a program knows counts, so the
+// types come first.
+type npmExport struct {
+	Types   string `json:"types"`
+	Default string `json:"default"`
+}
+
 func (r *release) npmPackage(name string) npmPackage {
 	return npmPackage{
 		Name: name, Version: r.version, Description: description, License: "Apache-2.0", Homepage: homepage,
@@ -60,8 +67,8 @@ func writeNPM(_ context.Context, r *release) error {
 	main.Engines = map[string]string{"node": ">=18"}
 	main.Bin = map[string]string{"tabletop": "bin.mjs"}
 	main.Exports = map[string]any{
-		".":              map[string]string{"types": "./tabletop.d.mts", "default": "./tabletop.mjs"},
-		"./setup":        map[string]string{"types": "./tabletop-setup.d.mts", "default": "./tabletop-setup.mjs"},
+		".":              npmExport{"./tabletop.d.mts", "./tabletop.mjs"},
+		"./setup":        npmExport{"./tabletop-setup.d.mts", "./tabletop-setup.mjs"},
 		"./package.json": "./package.json",
 	}
 	main.Optional = map[string]string{}

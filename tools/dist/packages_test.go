@@ -57,6 +57,9 @@ func TestNPM(t *testing.T) {
 	if err := json.Unmarshal(found["package/package.json"].data, &about); err != nil {
 		t.Fatal(err)
 	}
+	if text := string(found["package/package.json"].data); !strings.Contains(text, `"types": "./tabletop.d.mts",`) {
+		t.Errorf("TypeScript needs the types before the default:\n%s", text)
+	}
 	if fmt.Sprint(about.Optional) != fmt.Sprint(wantOptional) {
 		t.Errorf("the optional dependencies are %v, want %v", about.Optional, wantOptional)
 	}
@@ -85,7 +88,7 @@ func TestWheels(t *testing.T) {
 			program += ".exe"
 		}
 		const info = "tabletop_emu-0.1.0.dist-info/"
-		sameNames(t, name, found, "tabletop.py", program, info+"METADATA", info+"WHEEL", info+"RECORD", info+"entry_points.txt", info+"LICENSE", info+"NOTICE")
+		sameNames(t, name, found, "tabletop/__init__.py", "tabletop/py.typed", program, info+"METADATA", info+"WHEEL", info+"RECORD", info+"entry_points.txt", info+"LICENSE", info+"NOTICE")
 		if found[program].mode != 0o755 {
 			t.Errorf("%s: the program has the mode %v", name, found[program].mode)
 		}

@@ -68,7 +68,8 @@ func writeWheels(_ context.Context, r *release) error {
 			about.WriteString("Tag: py3-none-" + each + "\n")
 		}
 		files := []file{
-			{name: "tabletop.py", data: client},
+			{name: "tabletop/__init__.py", data: client},
+			{name: "tabletop/py.typed"}, // only a folder can have it; with it, type checkers read the client
 			{name: name + ".data/scripts/" + b.exe("tabletop"), data: b.programs["tabletop"], executable: true},
 			{name: info + "METADATA", data: []byte("Metadata-Version: 2.1\nName: tabletop-emu\nVersion: " + version + "\nSummary: " + description +
 				"\nHome-page: " + homepage + "\nLicense: Apache-2.0\nClassifier: Framework :: Pytest\nRequires-Python: >=3.8\nDescription-Content-Type: text/markdown\n\n" + pypiReadme)},

@@ -24,7 +24,10 @@ for (const [name, args, env] of [
 ]) {
   const tests = spawn(process.execPath, ['--no-warnings', ...args], {
     cwd, stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, TABLETOP_BINARY: resolve(process.argv[2]), METADATA_SERVER_DETECTION: undefined, FOUND: found, ...env },
+    env: { // with settings of a shell, which the set-up removes
+      ...process.env, AWS_PROFILE: 'prod', AWS_IGNORE_CONFIGURED_ENDPOINT_URLS: 'true', TABLETOP_DATA: join(folder, 'data'), TABLETOP_INSTANCE: 'other',
+      TABLETOP_BINARY: resolve(process.argv[2]), METADATA_SERVER_DETECTION: undefined, FOUND: found, ...env,
+    },
   })
   let text = ''
   for (const stream of [tests.stdout, tests.stderr]) stream.setEncoding('utf8').on('data', piece => { text += piece })
