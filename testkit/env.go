@@ -38,6 +38,7 @@ type Env struct {
 // open starts the DynamoDB endpoint, unless it is open.
 func (e *Env) open(tb testing.TB) {
 	tb.Helper()
+	e.server.Use(tb)
 	if err := e.ddb.Open(); err != nil {
 		tb.Fatalf("testkit: DynamoDB server: %v", err)
 	}

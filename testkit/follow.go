@@ -36,6 +36,7 @@ type Follower struct {
 // [btkit.Env.Advance] drives it. If the clock of the source is frozen, it must not be behind this one.
 func (e *Env) Follow(tb testing.TB, o migrate.FollowOptions) *Follower {
 	tb.Helper()
+	e.server.Use(tb)
 	clock := e.server.Lab().Clock()
 	o.Owner = fmt.Sprintf("testkit follower %d", e.followers.Add(1))
 	o.Project, o.Instance, o.Now, o.Sleep = e.Project(), e.Instance(), clock.Now, clock.Wait
@@ -50,8 +51,10 @@ func (e *Env) Follow(tb testing.TB, o migrate.FollowOptions) *Follower {
 // the clock, and waits for nothing but answers. After Stop it starts the follower again.
 func (f *Follower) CatchUp(tb testing.TB) {
 	tb.Helper()
+	f.env.server.Use(tb)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	conn := f.env.Conn()
 	err := f.end()
 	if err == nil {
 		o := f.o
@@ -60,7 +63,7 @@ func (f *Follower) CatchUp(tb testing.TB) {
 			runtime.Gosched() // on a single processor, the others of the follower would wait for a time slice
 			return ctx.Err()
 		}
-		err = migrate.Follow(tb.Context(), f.env.Conn(), o)
+		err = migrate.Follow(tb.Context(), conn, o)
 	}
 	if err != nil {
 		tb.Fatalf("testkit: Follow: %v", err)
@@ -70,7 +73,7 @@ func (f *Follower) CatchUp(tb testing.TB) {
 	ctx, f.stop = context.WithCancel(f.env.server.Context())
 	ended := make(chan error, 1)
 	f.ended = ended
-	go func() { ended <- migrate.Follow(ctx, f.env.Conn(), f.o) }()
+	go func() { ended <- migrate.Follow(ctx, conn, f.o) }()
 }
 
 // Stop ends the follower. Its progress stays in the environment.

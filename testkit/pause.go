@@ -63,6 +63,7 @@ func (e *Env) pauseFailed() {
 
 func (e *Env) pause(tb testing.TB, out io.Writer) {
 	tb.Helper()
+	e.server.Use(tb)
 	if e.observed == nil {
 		tb.Fatal("testkit: Pause: the environment has no console; start it with testkit.WithConsole()")
 	}

@@ -27,6 +27,7 @@ func WithBackupBytes(n int64) Option { return func(c *server.Config) { c.Lab.Sto
 // days have passed on the environment's clock.
 func (e *Env) Backup(tb testing.TB, table string) (backup string) {
 	tb.Helper()
+	e.server.Use(tb)
 	ctx := lab.Probe(tb.Context())
 	parent, err := e.firstCluster(ctx)
 	for n := 1; err == nil; n++ {
@@ -50,6 +51,7 @@ func (e *Env) Backup(tb testing.TB, table string) (backup string) {
 // environment's instance.
 func (e *Env) RestoreBackup(tb testing.TB, backup, table string) {
 	tb.Helper()
+	e.server.Use(tb)
 	_, err := btapb.NewBigtableTableAdminClient(e.Conn()).RestoreTable(lab.Probe(tb.Context()), &btapb.RestoreTableRequest{
 		Parent: e.server.InstanceName(), TableId: table, Source: &btapb.RestoreTableRequest_Backup{Backup: backup},
 	})

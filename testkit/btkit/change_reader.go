@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/control/lab/changestream"
+	"github.com/tabletop-emu/tabletop/testkit/internal/server"
 )
 
 // changesDeadline is the longest wait of a ChangeReader for an answer: an environment that
@@ -24,6 +25,7 @@ func WithBookkeeping() ChangesOption { return func(r *ChangeReader) { r.bookkeep
 // resources between calls, so it need not be closed. It is not safe for concurrent use.
 type ChangeReader struct {
 	tb          testing.TB
+	server      *server.Server
 	table       string
 	reader      changestream.Reader
 	bookkeeping bool
@@ -48,7 +50,8 @@ func (e *Env) Changes(tb testing.TB, table string, opts ...ChangesOption) []chan
 // records as [Env.Changes].
 func (e *Env) ReadChanges(tb testing.TB, table string, opts ...ChangesOption) *ChangeReader {
 	tb.Helper()
-	r := &ChangeReader{tb: tb, table: table, reader: changestream.Reader{Lab: e.server.Lab(), Table: e.server.Lab().TableName(table)}}
+	e.server.Use(tb)
+	r := &ChangeReader{tb: tb, server: e.server, table: table, reader: changestream.Reader{Lab: e.server.Lab(), Table: e.server.Lab().TableName(table)}}
 	for _, o := range opts {
 		o(r)
 	}
@@ -59,6 +62,7 @@ func (e *Env) ReadChanges(tb testing.TB, table string, opts ...ChangesOption) *C
 // commit time. It does not wait for later ones.
 func (r *ChangeReader) Rest() []changestream.Record {
 	r.tb.Helper()
+	r.server.Use(r.tb)
 	ctx, cancel := context.WithTimeout(lab.Probe(r.tb.Context()), changesDeadline)
 	defer cancel()
 	if err := r.fill(ctx); err != nil {
@@ -73,6 +77,7 @@ func (r *ChangeReader) Rest() []changestream.Record {
 // the test after a minute.
 func (r *ChangeReader) Next() changestream.Record {
 	r.tb.Helper()
+	r.server.Use(r.tb)
 	ctx, cancel := context.WithTimeout(lab.Probe(r.tb.Context()), changesDeadline)
 	defer cancel()
 	var err error

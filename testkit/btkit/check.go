@@ -20,6 +20,7 @@ import (
 // contain several cells, one per line. If no cells are given, the row must not exist.
 func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 	tb.Helper()
+	e.server.Use(tb)
 	var lines []string
 	wanted := map[string]bool{}
 	for line := range strings.Lines(strings.Join(want, "\n")) {

@@ -30,6 +30,7 @@ func WithSQLMemory(bytes int64) Option {
 // row keys, qualifiers and values are BYTES, and need []byte.
 func (e *Env) SQL(tb testing.TB, query string, params ...any) []map[string]any {
 	tb.Helper()
+	e.server.Use(tb)
 	q := sqlclient.Query{Instance: e.server.InstanceName(), Text: query, Params: map[string]*btpb.Value{}}
 	for i := 0; i < len(params); i += 2 {
 		name, ok := params[i].(string)

@@ -21,6 +21,9 @@ type TB struct {
 // New returns a TB for an example.
 func New() *TB { return &TB{ctx: context.Background()} }
 
+// Name implements testing.TB.
+func (f *TB) Name() string { return "faketb" }
+
 // Helper implements testing.TB.
 func (f *TB) Helper() {}
 

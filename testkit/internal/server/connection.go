@@ -56,6 +56,7 @@ func (s *Server) Connect() (*grpc.ClientConn, error) {
 // Its calls carry the given header pairs.
 func (s *Server) ClientConn(tb testing.TB, header ...string) *grpc.ClientConn {
 	tb.Helper()
+	s.Use(tb)
 	shared, err := s.Connect()
 	if err != nil {
 		tb.Fatalf("testkit: %v", err)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -41,6 +42,7 @@ type Server struct {
 	tb     testing.TB
 	config Config
 	lab    *lab.Lab
+	ended  atomic.Bool // the test has ended
 
 	mu      sync.Mutex // guards the fields below, which are set on first use
 	conn    *grpc.ClientConn
@@ -80,8 +82,27 @@ func Start(tb testing.TB, c Config) *Server {
 	return s
 }
 
-// TB returns the test that was passed to Start.
-func (s *Server) TB() testing.TB { return s.tb }
+// TB returns the test that was passed to Start. After the end of that test it panics, because the
+// methods that use it have no test to fail and return no error.
+func (s *Server) TB() testing.TB {
+	if s.ended.Load() {
+		panic(s.endedText())
+	}
+	return s.tb
+}
+
+// Use fails the test tb after the end of the environment's test. Methods of an environment that
+// have a parameter tb call it first; the others call TB.
+func (s *Server) Use(tb testing.TB) {
+	tb.Helper()
+	if s.ended.Load() {
+		tb.Fatalf("%s", s.endedText())
+	}
+}
+
+func (s *Server) endedText() string {
+	return fmt.Sprintf("testkit: the environment of %s is used after that test ended", s.tb.Name())
+}
 
 // Lab returns the lab that the server runs on.
 func (s *Server) Lab() *lab.Lab { return s.lab }
@@ -167,6 +188,7 @@ func (s *Server) Reopen() error {
 func (s *Server) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.ended.Store(true)
 	s.lab.End()
 	if err := s.closeStore(); err != nil {
 		s.tb.Errorf("testkit: closing the store: %v", err)
