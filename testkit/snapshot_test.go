@@ -334,6 +334,9 @@ func TestCheckRow(t *testing.T) {
 	env.CheckRow(t, "t", "row", timeless...)
 	env.CheckRow(t, "t", "row", all[0], timeless[1], all[2])
 	env.CheckRow(t, "t", "row", "\n  "+strings.Join(all, "\n  ")+"\n")
+	env.CheckRow(t, "t", "row", all[2], all[1], all[0])
+	env.CheckRow(t, "t", "row", timeless[2], all[1], all[0])
+	env.CheckRow(t, "t", "row", timeless[2], timeless[0], timeless[1])
 	env.CheckRow(t, "t", "none")
 	for _, tc := range []struct {
 		name, row string
@@ -342,7 +345,8 @@ func TestCheckRow(t *testing.T) {
 	}{
 		{"missing", "row", append(all[:3:3], "g:o = 1"), "    " + all[0] + "\n    " + all[1] + "\n    " + all[2] + "\n  - g:o = 1\n"},
 		{"extra", "row", all[1:], "  + " + all[0] + "\n    " + all[1] + "\n    " + all[2] + "\n"},
-		{"order", "row", []string{all[1], all[0], all[2]}, "  - " + all[1] + "\n    " + all[0] + "\n  + " + all[1] + "\n    " + all[2] + "\n"},
+		{"order", "row", []string{all[2], "g:o = 1", all[0]}, "    " + all[0] + "\n  + " + all[1] + "\n    " + all[2] + "\n  - g:o = 1\n"},
+		{"older first", "row", []string{timeless[1], timeless[0], all[2]}, "  - " + timeless[1] + "\n    " + timeless[0] + "\n  + " + timeless[1] + "\n    " + all[2] + "\n"},
 		{"time", "row", []string{all[0], all[1], `g:n @5001 = 0000000000000007`}, "  - g:n @5001 = 0000000000000007\n  + " + all[2] + "\n"},
 		{"no row", "none", all[:1], "  - " + all[0] + "\n"},
 		{"a row", "row", nil, "  + " + all[0] + "\n  + " + all[1] + "\n  + " + all[2] + "\n"},

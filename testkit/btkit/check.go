@@ -1,7 +1,9 @@
 package btkit
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,14 +12,16 @@ import (
 )
 
 // CheckRow fails the test tb with a diff unless a row of a Bigtable table holds exactly the given
-// cells, in the order and format of [Env.Dump]:
+// cells, in the format of [Env.Dump]:
 //
 //	env.CheckRow(t, "orders", "customer7#0001",
 //		`o:total @1000 = "42"`,
 //		`o:state = "paid"`) // at any time
 //
-// table is a name as for [Env.Dump]. A cell may be given without its timestamp. One text may
-// contain several cells, one per line. If no cells are given, the row must not exist.
+// table is a name as for [Env.Dump]. A cell may be given without its timestamp. The order of the cells
+// does not matter, but the cells of a column that are given without a timestamp must be in order, the
+// newest first. One text may contain several cells, one per line. If no cells are given, the row must not
+// exist.
 func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 	tb.Helper()
 	e.server.Use(tb)
@@ -30,20 +34,29 @@ func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 		}
 	}
 	var got []string
+	at := map[string]int{} // the place of a line in got; without its timestamp, that of the column's newest cell
 	err := e.server.Lab().ReadRows(e.server.Context(), e.server.Lab().Resolve(e.server.Context(), table), []byte(key), func(row cells.Row) {
-		timeless := map[string]string{}
+		timeless, column := map[string]string{}, map[string]string{}
 		for _, c := range row.Cells {
 			full := rowtext.CellText(c)
 			head := rowtext.ColumnText(c.Family, c.Qualifier)
+			column[full] = head
 			timeless[full] = head + strings.TrimPrefix(full[len(head):], fmt.Sprintf(" @%d", c.Timestamp))
 		}
+		newest := map[string]int{} // the place of a column's newest cell
 		for line := range strings.Lines(string(rowtext.FormatRow(nil, row))) {
 			full, isCell := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "  ")
-			switch {
-			case !isCell: // the row's key
-			case !wanted[full] && wanted[timeless[full]]:
+			if !isCell { // the row's key
+				continue
+			}
+			if _, seen := newest[column[full]]; !seen {
+				newest[column[full]] = len(got)
+			}
+			if !wanted[full] && wanted[timeless[full]] {
+				at[timeless[full]] = newest[column[full]]
 				got = append(got, timeless[full])
-			default:
+			} else {
+				at[full] = len(got)
 				got = append(got, full)
 			}
 		}
@@ -51,12 +64,34 @@ func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 	if err != nil {
 		tb.Fatalf("testkit: row %q of table %s: %v", key, table, err)
 	}
-	switch diff, equal := diffLines(lines, got); {
+	switch diff, equal := diffLines(inOrder(lines, at), got); {
 	case len(got) == 0 && len(lines) > 0:
 		tb.Errorf("testkit: row %q of table %s does not exist (Dump shows the rows of the table), want:\n%s", key, table, diff)
 	case !equal:
 		tb.Errorf("testkit: row %q of table %s differs (- want, + got):\n%s", key, table, diff)
 	}
+}
+
+// inOrder sorts wanted lines by their places in a row. A line that the row does not have stays behind the line
+// before it.
+func inOrder(lines []string, at map[string]int) []string {
+	type placed struct {
+		line string
+		at   int
+	}
+	all, last := make([]placed, len(lines)), -1
+	for i, line := range lines {
+		if place, ok := at[line]; ok {
+			last = place
+		}
+		all[i] = placed{line, last}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.at, b.at) })
+	out := make([]string, len(all))
+	for i, p := range all {
+		out[i] = p.line
+	}
+	return out
 }
 
 // diffLines returns the diff from want to got, with the fewest removed and added lines.
