@@ -54,10 +54,14 @@ func (screen) Write(text []byte) (int, error) {
 	return os.Stderr.Write(text)
 }
 
-// pauseFailed pauses a failed test at its end.
+// pauseFailed pauses a failed test at its end, or reports the missing option.
 func (e *Env) pauseFailed() {
-	if e.server.TB().Failed() && os.Getenv(pauseVariable) != "" {
-		e.pause(e.server.TB(), screen{})
+	switch tb := e.server.TB(); {
+	case os.Getenv(pauseVariable) == "" || !tb.Failed():
+	case e.observed == nil:
+		tb.Logf("%s needs testkit.WithConsole()", pauseVariable)
+	default:
+		e.pause(tb, screen{})
 	}
 }
 

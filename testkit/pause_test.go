@@ -127,12 +127,16 @@ func TestPause_Terminal(t *testing.T) {
 
 // TestPause_Failed: with TABLETOP_PAUSE a failed test stays open at its end, with its rows,
 // and fails when it is continued. A test that passed does not, nor does one that failed
-// without the variable.
+// without the variable. Without the console, the output of the failed test names the missing option.
 func TestPause_Failed(t *testing.T) {
 	t.Parallel()
-	const fails, passes = "fails", "passes"
+	const fails, bare, passes = "fails", "fails without a console", "passes"
 	if how := os.Getenv("TESTKIT_PAUSE_FAILED"); how != "" {
-		env := testkit.Start(t, testkit.WithConsole())
+		options := []testkit.Option{testkit.WithConsole()}
+		if how == bare {
+			options = nil
+		}
+		env := testkit.Start(t, options...)
 		if err := env.BigtableAdmin(t).CreateTableFromConf(t.Context(), &bigtable.TableConf{TableID: "rows", Families: map[string]bigtable.GCPolicy{"f": bigtable.MaxVersionsPolicy(1)}}); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +145,7 @@ func TestPause_Failed(t *testing.T) {
 		if err := env.Bigtable(t).Open("rows").Apply(t.Context(), "a row", m); err != nil {
 			t.Fatal(err)
 		}
-		if how == fails {
+		if how != passes {
 			t.Error("it is to fail")
 		}
 		return
@@ -153,7 +157,7 @@ func TestPause_Failed(t *testing.T) {
 	for _, c := range []struct {
 		how, pause string
 		paused     bool
-	}{{fails, "1", true}, {passes, "1", false}, {fails, "", false}} {
+	}{{fails, "1", true}, {passes, "1", false}, {fails, "", false}, {bare, "1", false}, {bare, "", false}} {
 		child := exec.CommandContext(t.Context(), self, "-test.run", "^TestPause_Failed$", "-test.timeout", "10m")
 		child.Env = append(os.Environ(), "TESTKIT_PAUSE_FAILED="+c.how, "TABLETOP_PAUSE="+c.pause)
 		var out strings.Builder
@@ -175,8 +179,11 @@ func TestPause_Failed(t *testing.T) {
 			t.Errorf("%+v: it prints %q, %v", c, text, err)
 		}
 		err = child.Wait()
-		if failed := strings.Contains(out.String(), "it is to fail"); failed != (c.how == fails) || (err != nil) != failed {
+		if failed := strings.Contains(out.String(), "it is to fail"); failed != (c.how != passes) || (err != nil) != failed {
 			t.Errorf("%+v: it ends with %v: %s", c, err, out.String())
+		}
+		if hint := strings.Contains(out.String(), "TABLETOP_PAUSE needs testkit.WithConsole()"); hint != (c.how == bare && c.pause != "") {
+			t.Errorf("%+v: it prints %s", c, out.String())
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()

@@ -103,9 +103,7 @@ func Start(tb testing.TB, opts ...Option) *Env {
 	if len(c.seeds) > 0 {
 		e.fill(tb, seeds)
 	}
-	if c.observed != nil {
-		tb.Cleanup(e.pauseFailed)
-	}
+	tb.Cleanup(e.pauseFailed)
 	return e
 }
 

@@ -12,7 +12,8 @@ import (
 type TB struct {
 	testing.TB // for the methods that testkit does not use
 
-	Message string // message of the last failure
+	Message string   // message of the last failure
+	Logs    []string // messages of Logf
 
 	ctx      context.Context
 	cleanups []func()
@@ -35,6 +36,12 @@ func (f *TB) Cleanup(fn func()) { f.cleanups = append(f.cleanups, fn) }
 
 // Errorf implements testing.TB.
 func (f *TB) Errorf(format string, args ...any) { f.Message = fmt.Sprintf(format, args...) }
+
+// Failed implements testing.TB.
+func (f *TB) Failed() bool { return f.Message != "" }
+
+// Logf implements testing.TB.
+func (f *TB) Logf(format string, args ...any) { f.Logs = append(f.Logs, fmt.Sprintf(format, args...)) }
 
 // Fatalf records the failure and panics with f.
 func (f *TB) Fatalf(format string, args ...any) {
