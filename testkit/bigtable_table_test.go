@@ -39,3 +39,31 @@ func TestMisses(t *testing.T) {
 		}
 	}
 }
+
+// TestMisses_Rows: calls that take only the id of a Bigtable table name the table that has the rows of a
+// DynamoDB table.
+func TestMisses_Rows(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	createItems(t, env.DynamoDB(t))
+	want := "; the rows of DynamoDB table items are in Bigtable table " + env.BigtableTable("items")
+	for name, do := range map[string]func(testing.TB){
+		"Changes":     func(tb testing.TB) { tb.Helper(); env.Changes(tb, "items") },
+		"ReadChanges": func(tb testing.TB) { tb.Helper(); env.ReadChanges(tb, "items").Next() },
+		"Backup":      func(tb testing.TB) { tb.Helper(); env.Backup(tb, "items") },
+	} {
+		if got := faketb.Failure(t, do); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: failed with %q, want %q", name, got, want)
+		}
+	}
+	got := faketb.Failure(t, func(tb testing.TB) {
+		tb.Helper()
+		other := testkit.Start(tb)
+		createItems(t, other.DynamoDB(tb))
+		want = "; the rows of DynamoDB table items are in Bigtable table " + other.BigtableTable("items")
+		other.SplitPartition("items", []byte("a"))
+	})
+	if !strings.HasSuffix(got, want) {
+		t.Errorf("SplitPartition: failed with %q, want %q", got, want)
+	}
+}

@@ -250,14 +250,19 @@ func (l *Lab) RunGC(ctx context.Context) (cellsDeleted int64, err error) {
 // Resolve returns the resource name of a table of the lab's instance. The table is given by its id,
 // or by the name of the DynamoDB table whose items it holds; ids take precedence.
 func (l *Lab) Resolve(ctx context.Context, table string) string {
-	name := l.TableName(table)
-	if _, err := l.db.Table(name); err == nil {
-		return name
-	}
-	if id := l.endpoint.RowsOf(Probe(ctx), table); id != "" {
+	if id := l.RowsOf(ctx, table); id != "" {
 		return l.TableName(id)
 	}
-	return name
+	return l.TableName(table)
+}
+
+// RowsOf returns the id of the Bigtable table that holds the items of a DynamoDB table. It returns "" if
+// the lab's instance has a Bigtable table with that id, or if the DynamoDB table is unknown.
+func (l *Lab) RowsOf(ctx context.Context, table string) string {
+	if _, err := l.db.Table(l.TableName(table)); err == nil {
+		return ""
+	}
+	return l.endpoint.RowsOf(Probe(ctx), table)
 }
 
 // TableName returns the resource name of the table with the given id in the lab's instance.

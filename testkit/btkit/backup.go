@@ -43,7 +43,7 @@ func (e *Env) Backup(tb testing.TB, table string) (backup string) {
 			err = nil
 		}
 	}
-	tb.Fatalf("testkit: Backup of %s: %v", table, err)
+	tb.Fatalf("testkit: Backup of %s: %v%s", table, err, e.server.Elsewhere(table))
 	return ""
 }
 

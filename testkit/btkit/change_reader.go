@@ -66,7 +66,7 @@ func (r *ChangeReader) Rest() []changestream.Record {
 	ctx, cancel := context.WithTimeout(lab.Probe(r.tb.Context()), changesDeadline)
 	defer cancel()
 	if err := r.fill(ctx); err != nil {
-		r.tb.Fatalf("testkit: changes of table %s: %v", r.table, err)
+		r.tb.Fatalf("testkit: changes of table %s: %v%s", r.table, err, r.server.Elsewhere(r.table))
 	}
 	out := r.read
 	r.read = nil
@@ -87,7 +87,7 @@ func (r *ChangeReader) Next() changestream.Record {
 		}
 	}
 	if err != nil {
-		r.tb.Fatalf("testkit: next change of table %s: %v", r.table, err)
+		r.tb.Fatalf("testkit: next change of table %s: %v%s", r.table, err, r.server.Elsewhere(r.table))
 	}
 	next := r.read[0]
 	r.read = r.read[1:]

@@ -16,7 +16,7 @@ func WithPartitionChurn(p float64) Option {
 func (e *Env) SplitPartition(table string, key []byte) {
 	e.server.TB().Helper()
 	if err := e.server.Lab().Bigtable().SplitPartition(e.server.Context(), e.server.Lab().TableName(table), key); err != nil {
-		e.server.TB().Fatalf("testkit: SplitPartition: %v", err)
+		e.server.TB().Fatalf("testkit: SplitPartition: %v%s", err, e.server.Elsewhere(table))
 	}
 }
 
@@ -25,6 +25,6 @@ func (e *Env) SplitPartition(table string, key []byte) {
 func (e *Env) MergePartitions(table string, key []byte) {
 	e.server.TB().Helper()
 	if err := e.server.Lab().Bigtable().MergePartitions(e.server.Context(), e.server.Lab().TableName(table), key); err != nil {
-		e.server.TB().Fatalf("testkit: MergePartitions: %v", err)
+		e.server.TB().Fatalf("testkit: MergePartitions: %v%s", err, e.server.Elsewhere(table))
 	}
 }

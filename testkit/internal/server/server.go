@@ -118,6 +118,15 @@ func (s *Server) InstanceName() string {
 	return "projects/" + s.config.Lab.Project + "/instances/" + s.config.Lab.Instance
 }
 
+// Elsewhere returns text for an error about a Bigtable table: the place of the rows if table is the name
+// of a DynamoDB table, otherwise "".
+func (s *Server) Elsewhere(table string) string {
+	if id := s.lab.RowsOf(s.Context(), table); id != "" {
+		return fmt.Sprintf("; the rows of DynamoDB table %s are in Bigtable table %s", table, id)
+	}
+	return ""
+}
+
 // Must fails the environment's test if err is not nil.
 func (s *Server) Must(call string, err error) {
 	s.tb.Helper()
