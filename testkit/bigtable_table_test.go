@@ -4,6 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/tabletop-emu/tabletop/internal/test/faketb"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
@@ -65,5 +69,54 @@ func TestMisses_Rows(t *testing.T) {
 	})
 	if !strings.HasSuffix(got, want) {
 		t.Errorf("SplitPartition: failed with %q, want %q", got, want)
+	}
+}
+
+// TestOnTable_Rows: the name of a DynamoDB table selects the rows of its items, for calls of both kinds.
+func TestOnTable_Rows(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	ddb := env.DynamoDB(t)
+	createItems(t, ddb)
+	putItem(t, ddb, "a1")
+	createTable(t, env, "t", 1, "f")
+	read := func(table string) error {
+		_, err := env.Bigtable(t).Open(table).ReadRow(t.Context(), "a1")
+		return err
+	}
+	direct := env.Fail("ReadRows", status.Error(codes.DataLoss, "scripted"), testkit.OnTable("items"))
+	if err := read("t"); err != nil {
+		t.Errorf("a read of another table: %v", err)
+	}
+	if err := read(env.BigtableTable("items")); status.Code(err) != codes.DataLoss {
+		t.Errorf("a read of the rows: %v", err)
+	}
+	direct.Remove()
+	behind := env.Duplicate("*", testkit.OnTable("items"), testkit.BehindDynamoDB())
+	putItem(t, ddb, "a2")
+	if direct.Hits() != 1 || behind.Hits() == 0 {
+		t.Errorf("%d and %d hits, want 1 and some", direct.Hits(), behind.Hits())
+	}
+}
+
+// TestFaults_Unused: the log of a test names the faults that affected no call.
+func TestFaults_Unused(t *testing.T) {
+	t.Parallel()
+	tb := faketb.New()
+	env := testkit.Start(tb)
+	createTable(t, env, "t", 1, "f")
+	env.Latency("SampleRowKeys", 0)
+	env.Fail("MutateRow", unavailable, testkit.OnTable("t"), testkit.OnRow("a"), testkit.BehindDynamoDB())
+	env.FailDynamoDB("PutItem", testkit.Throttling, testkit.OnTable("orders"))
+	if _, err := env.Bigtable(t).Open("t").SampleRowKeys(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tb.End()
+	want := []string{
+		"testkit: the fault of PutItem on table orders was never used",
+		`testkit: the fault of MutateRow on table t on row "a" behind DynamoDB was never used`,
+	}
+	if diff := cmp.Diff(want, tb.Logs); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -15,7 +15,8 @@ type (
 )
 
 // OnTable limits a fault to calls on the table or materialized view of Bigtable with the given id, or
-// on the DynamoDB table with the given name.
+// on the DynamoDB table with the given name. For a fault of an RPC, that name selects the Bigtable table
+// with the items, if the DynamoDB table exists when the fault starts and no Bigtable table has that id.
 func OnTable(id string) FaultOption { return btkit.OnTable(id) }
 
 // OnRow limits a fault of an RPC to calls that name the row with the given key; see [btkit.OnRow].

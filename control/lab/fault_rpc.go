@@ -19,8 +19,9 @@ import (
 )
 
 // Arm starts the fault that a spec describes, which affects RPCs until it is removed. Faults apply
-// in the order in which they were armed. If one of them fails a call, later ones are skipped. Arm
-// returns an error if the spec cannot affect any call.
+// in the order in which they were armed. If one of them fails a call, later ones are skipped. The
+// name of a DynamoDB table that exists now selects the Bigtable table with its items. Arm returns an
+// error if the spec cannot affect any call.
 func (l *Lab) Arm(spec fault.Spec) (*fault.Fault, error) {
 	if l.opts.Faultless {
 		return nil, ErrFaultless
@@ -30,6 +31,9 @@ func (l *Lab) Arm(spec fault.Spec) (*fault.Fault, error) {
 	}
 	if err := checkRPC(&spec); err != nil {
 		return nil, err
+	}
+	if spec.Table != "" {
+		spec.RowsTable = l.RowsOf(l.ctx, spec.Table)
 	}
 	return l.faults.Arm(spec)
 }
@@ -108,9 +112,9 @@ func holds(f *fault.Fault, key []byte) bool { return bytes.Equal(f.Spec().Row, k
 
 // matches reports whether a request has a fault's table and row.
 func matches(f *fault.Fault, req any) bool {
-	table, row := f.Spec().Table, f.Spec().Row
+	table, rows, row := f.Spec().Table, f.Spec().RowsTable, f.Spec().Row
 	holds := func(key []byte) bool { return bytes.Equal(row, key) }
-	if table != "" && !isOnTable(req, table) {
+	if table != "" && !isOnTable(req, table) && (rows == "" || !isOnTable(req, rows)) {
 		return false
 	}
 	if row == nil {

@@ -12,7 +12,7 @@ import (
 //
 // By default a fault applies to every call of Bigtable clients, in this process or through a port;
 // a [FaultOption] narrows this. Faults apply in the order of their creation. If one of them fails a
-// call, later ones are skipped.
+// call, later ones are skipped. The log of the test names each fault that affected no call.
 type Fault struct{ armed *fault.Fault }
 
 // Hits returns the number of calls that the fault has affected.
@@ -25,7 +25,8 @@ func (f *Fault) Remove() { f.armed.Remove() }
 type FaultOption func(*fault.Spec)
 
 // OnTable limits a fault to calls on the table or materialized view of Bigtable with the given id, or
-// on the DynamoDB table with the given name.
+// on the DynamoDB table with the given name. For a fault of an RPC, that name selects the Bigtable table
+// with the items, if the DynamoDB table exists when the fault starts and no Bigtable table has that id.
 func OnTable(id string) FaultOption { return func(s *fault.Spec) { s.Table = id } }
 
 // OnRow limits a fault to calls that name the row with the given key: calls that write the row, and

@@ -1,6 +1,8 @@
 package btkit
 
 import (
+	"fmt"
+
 	"github.com/tabletop-emu/tabletop/control/lab/fault"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/testkit/internal/server"
@@ -27,7 +29,28 @@ func Arm(s *server.Server, at interface {
 	if err != nil {
 		s.TB().Fatalf("testkit: %v", err)
 	}
+	tb := s.TB()
+	tb.Cleanup(func() {
+		if armed.Hits() == 0 {
+			tb.Logf("testkit: the fault %s was never used", faultText(armed.Spec()))
+		}
+	})
 	return &Fault{armed}
+}
+
+// faultText describes the calls that a fault selects.
+func faultText(s *fault.Spec) string {
+	text := "of " + s.Method
+	if s.Table != "" {
+		text += " on table " + s.Table
+	}
+	if s.Row != nil {
+		text += fmt.Sprintf(" on row %q", s.Row)
+	}
+	if s.BehindDynamoDB {
+		text += " behind DynamoDB"
+	}
+	return text
 }
 
 // Taken returns the store's snapshot, or nil for a nil Snapshot. It is only for package testkit.

@@ -38,6 +38,7 @@ type Spec struct {
 	// BehindDynamoDB applies the fault to the DynamoDB endpoint's calls instead of clients' calls.
 	BehindDynamoDB bool
 	Table          string // a table id, or the name of a DynamoDB table; "" for any table
+	RowsTable      string // set by the lab for RPCs: the Bigtable table with the items of the DynamoDB table Table; "" for none
 	Row            []byte // for RPCs; nil for any row
 	// Item limits a DynamoDB fault to requests that name the item with these attributes, each in
 	// JSON; nil for any item.
