@@ -29,7 +29,7 @@ func (l *Lab) Arm(spec fault.Spec) (*fault.Fault, error) {
 	if spec.DynamoDB {
 		return nil, errors.New("a DynamoDB fault must be armed at the DynamoDB endpoint")
 	}
-	if err := checkRPC(&spec); err != nil {
+	if err := l.checkRPC(&spec); err != nil {
 		return nil, err
 	}
 	if spec.Table != "" {
@@ -44,7 +44,7 @@ var ErrFaultless = errors.New("this server does not allow faults")
 // Faults returns the armed faults of RPCs, in the order in which they were armed.
 func (l *Lab) Faults() []*fault.Fault { return l.faults.All() }
 
-func checkRPC(s *fault.Spec) error {
+func (l *Lab) checkRPC(s *fault.Spec) error {
 	switch {
 	case s.Effect == fault.FailCall && s.Err == nil:
 		return fmt.Errorf("cannot fail %s: the error is nil", s.Method)
@@ -59,11 +59,27 @@ func checkRPC(s *fault.Spec) error {
 	case s.Failure.Message != "" || s.Failure.Reasons != nil:
 		return errors.New("only DynamoDB failures can have a message or reasons")
 	case !knownMethod(s.Method):
-		return fmt.Errorf("unknown RPC %q%s", s.Method, fault.Near(s.Method, methods()))
+		return fmt.Errorf("unknown RPC %q%s", s.Method, l.hint(s.Method))
 	case s.Applied && s.Effect != fault.FailCall:
 		return fault.ErrApplied
 	}
 	return nil
+}
+
+// hint returns the meaning of a name that is not of an RPC, as a part of an error.
+func (l *Lab) hint(method string) string {
+	if sent := sentBy[method]; sent != "" {
+		return fmt.Sprintf(": %s of the Go client sends %s", method, sent)
+	}
+	if slices.Contains(l.endpoint.Operations(), method) {
+		return ": it is an operation of DynamoDB, whose faults belong to the DynamoDB endpoint (in Go: FailDynamoDB, DynamoDBLatency)"
+	}
+	return fault.Near(method, methods())
+}
+
+// sentBy has the RPCs that methods of the Go client send.
+var sentBy = map[string]string{
+	"Apply": "MutateRow or CheckAndMutateRow", "ApplyBulk": "MutateRows", "ApplyReadModifyWrite": "ReadModifyWriteRow", "DropAllRows": "DropRowRange",
 }
 
 // knownMethod reports whether a method is one of the server's.

@@ -56,6 +56,8 @@ type Endpoint interface {
 	// RowsOf returns the id of the Bigtable table that holds the items of a DynamoDB table, or ""
 	// if the table is unknown.
 	RowsOf(ctx context.Context, table string) string
+	// Operations returns the names of the endpoint's operations.
+	Operations() []string
 	// Close stops the endpoint. The lab calls it before it stops its servers.
 	Close() error
 }
@@ -71,6 +73,7 @@ func (none) Restart(change func() error) error                         { return 
 func (none) Reset()                                                    {}
 func (none) AppendDump(_ context.Context, dump []byte) ([]byte, error) { return dump, nil }
 func (none) RowsOf(context.Context, string) string                     { return "" }
+func (none) Operations() []string                                      { return nil }
 func (none) Close() error                                              { return nil }
 
 // Lab is a store with a Bigtable server. Its methods are safe for concurrent use, except for

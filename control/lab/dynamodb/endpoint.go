@@ -191,6 +191,9 @@ func (e *Endpoint) RowsOf(ctx context.Context, table string) string {
 	return m.TargetTable()
 }
 
+// Operations implements lab.Endpoint.
+func (e *Endpoint) Operations() []string { return operations() }
+
 // TopKeys returns the most used keys of a table or an index, as JSON; see
 // facade.Server.TopKeys.
 func (e *Endpoint) TopKeys(ctx context.Context, table, index string) (any, error) {
