@@ -20,7 +20,7 @@ import (
 // Env is a private server with a Bigtable endpoint and a DynamoDB endpoint. The embedded
 // [btkit.Env] has the methods for Bigtable, the clock, faults, snapshots and rows. All methods are
 // safe for concurrent use. Methods that take a testing.TB fail that test; the other methods fail
-// the test that was passed to Start.
+// the test that was passed to Start, or panic after its end.
 type Env struct {
 	*btkit.Env
 

@@ -13,7 +13,7 @@ import (
 
 // Env is a private Bigtable server. Its methods may be called from several goroutines.
 // Methods that take a testing.TB fail that test; the other methods fail the test that was
-// passed to Start.
+// passed to Start, or panic after its end.
 type Env struct {
 	Clusters
 
