@@ -56,3 +56,21 @@ func TestWithSeedFiles(t *testing.T) {
 		only("a")
 	}
 }
+
+// TestWithSeedFiles_First: the name of a seeded table is known before the first client of DynamoDB.
+func TestWithSeedFiles_First(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "model.json")
+	err := os.WriteFile(file, []byte(`{"tables": [{"TableName": "orders", "BillingMode": "PAY_PER_REQUEST",
+		"KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}], "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}]}],
+		"items": {"orders": [{"PutRequest": {"Item": {"pk": {"S": "a"}, "v": {"S": "x"}}}}]}}`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := testkit.Start(t, testkit.WithSeedFiles(file))
+	fault := env.Duplicate("*", testkit.OnTable("orders"), testkit.BehindDynamoDB())
+	env.CheckRow(t, "orders", "a", `a:v = "Sx"`)
+	if _, err := env.DynamoDB(t).Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("orders")}); err != nil || fault.Hits() == 0 {
+		t.Errorf("%v, %d hits", err, fault.Hits())
+	}
+}

@@ -103,6 +103,9 @@ func Start(tb testing.TB, opts ...Option) *Env {
 	if len(c.seeds) > 0 {
 		e.fill(tb, seeds)
 	}
+	if len(c.seeds)+len(c.dynamoDB.Mappings) > 0 {
+		e.open(tb) // Dump and OnTable know the names of these tables before the first client
+	}
 	tb.Cleanup(e.pauseFailed)
 	return e
 }
