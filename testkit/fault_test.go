@@ -515,10 +515,10 @@ func TestFaults_Concurrent(t *testing.T) {
 func TestFaults_Misuse(t *testing.T) {
 	t.Parallel()
 	for name, misuse := range map[string]func(*testkit.Env){
-		`unknown RPC "MutateRaw"`: func(e *testkit.Env) { e.Fail("MutateRaw", unavailable) },
-		`unknown RPC "Apply": Apply of the Go client sends MutateRow or CheckAndMutateRow`:                                         func(e *testkit.Env) { e.Fail("Apply", unavailable) },
-		`unknown RPC "PutItem": it is an operation of DynamoDB, whose faults belong to the DynamoDB endpoint (in Go: FailDynamoDB`: func(e *testkit.Env) { e.Fail("PutItem", unavailable) },
-		`unknown RPC "MutateRox", nearest to MutateRow`:                                                                            func(e *testkit.Env) { e.Fail("MutateRox", unavailable) },
+		`unknown RPC "MutateRaw"`:                   func(e *testkit.Env) { e.Fail("MutateRaw", unavailable) },
+		"sends MutateRow or CheckAndMutateRow":      func(e *testkit.Env) { e.Fail("Apply", unavailable) },
+		"in Go: FailDynamoDB":                       func(e *testkit.Env) { e.Fail("PutItem", unavailable) },
+		`"MutateRox", nearest to MutateRow`:         func(e *testkit.Env) { e.Fail("MutateRox", unavailable) },
 		`unknown RPC "sink"`:                        func(e *testkit.Env) { e.Fail("sink", unavailable) },
 		"the error is nil":                          func(e *testkit.Env) { e.Fail("MutateRow", nil) },
 		"negative":                                  func(e *testkit.Env) { e.Latency("MutateRow", -1) },
