@@ -34,7 +34,7 @@ func TestItems_Pages(t *testing.T) {
 	if d := tops[0] - tops[1]; d < -1 || d > 1 {
 		t.Errorf("the field of the sort key is %v pixels higher", d)
 	}
-	p.fill("[aria-label='Items a page']", "2")
+	p.fill("[aria-label='Page size']", "2")
 	p.pushButton("Read")
 	at(2, "Next page")
 	p.pushButton("Next page")
@@ -43,7 +43,7 @@ func TestItems_Pages(t *testing.T) {
 	p.shoot("items-pages")
 	p.pushButton("Previous page")
 	at(2, "Next page")
-	p.fill("[aria-label='Items a page']", "1")
+	p.fill("[aria-label='Page size']", "1")
 	p.pushButton("Read")
 	at(1, "Next page")
 	p.pushButton("Next page")

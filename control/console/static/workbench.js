@@ -3,7 +3,7 @@ import { h, exact, fill, plain, shown, button, copier, errorBox, number, save } 
 import { bytesShown, timeOf } from './bytes.js';
 import { get, post, part } from './api.js';
 import { codeField } from './field.js';
-import { valueShown } from './items.js';
+import { cellValueShown, numbersOf, valueShown } from './items.js';
 import { partsShown } from './parts.js';
 import { ruleLink } from './paths.js';
 
@@ -11,20 +11,21 @@ const pause = 100; // ms after the last key
 
 const nameOf = (c) => `${c.family}:${c.qualifier.base64}@${c.timestamp}=${c.value.base64}`;
 
-function cellLine(c, i, mark) {
-  return h('tr', { class: mark, 'data-cell': i }, h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80), h('small', {}, timeOf(c.timestamp))), h('td', {}, bytesShown(c.value, 400)));
+function cellLine(c, i, mark, numbers) {
+  return h('tr', { class: mark, 'data-cell': i }, h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80), h('small', {}, timeOf(c.timestamp))), h('td', {}, cellValueShown(c.value, 400, numbers)));
 }
 
 /** rowShown returns the cells of an item; new cells are marked, and cells only of the previous mapping are struck through. */
 function rowShown(item) {
   const was = new Set(item.was?.cells.map(nameOf));
   const is = new Set(item.row?.cells.map(nameOf));
+  const numbers = numbersOf(item.item);
   const moved = item.was && item.row && item.was.key.base64 !== item.row.key.base64;
   return [
     item.row && h('p', {}, h('small', {}, 'Row '), item.parts?.length ? partsShown(item.parts) : bytesShown(item.row.key, 200)),
     (moved || item.was && !item.row) && h('p', { class: 'gone' }, h('small', {}, 'Row '), bytesShown(item.was.key, 200)),
-    h('table', {}, h('tbody', {}, item.row?.cells.map((c, i) => cellLine(c, i, item.was && (moved || !was.has(nameOf(c))) ? 'new' : '')),
-      item.was?.cells.filter((c) => moved || !is.has(nameOf(c))).map((c) => cellLine(c, undefined, 'gone')))),
+    h('table', {}, h('tbody', {}, item.row?.cells.map((c, i) => cellLine(c, i, item.was && (moved || !was.has(nameOf(c))) ? 'new' : '', numbers)),
+      item.was?.cells.filter((c) => moved || !is.has(nameOf(c))).map((c) => cellLine(c, undefined, 'gone', numbers)))),
   ];
 }
 
