@@ -269,6 +269,17 @@ func TestTable_DynamoDB(t *testing.T) {
 	if ask[bool](p, "[...document.querySelectorAll('button')].some((b) => b.textContent === 'Delete the table…')") {
 		t.Error("it offers to delete the rows of a DynamoDB table")
 	}
+	p.pushButton("Set…")
+	p.fill("[aria-label^='Attribute with']", "ends")
+	p.shoot("table-ttl")
+	p.pushButton("Turn on")
+	p.until("!document.querySelector('dialog') && document.body.innerText.includes('ends (enabled)')")
+	p.sound("a time to live")
+	p.visit("/query")
+	p.fill("[aria-label=Operation]", "UpdateTimeToLive")
+	p.until("(() => { try { const { TimeToLiveSpecification: s } = JSON.parse(document.querySelector('textarea').value); return s.AttributeName === 'ends' && s.Enabled === false; } catch { return false; } })()")
+	p.visit("/")
+	p.visit(ask[string](p, "document.querySelector(\"main a[href^='/t/tabletop/ddb.']\").getAttribute('href')"))
 	p.pushButton("Delete the DynamoDB table…")
 	p.pushButton("Delete the table")
 	p.ready("/")

@@ -100,7 +100,7 @@ func TestWorkbench(t *testing.T) {
 	p.until("document.querySelector('[data-previewed]')?.dataset.previewed === 'own'")
 	p.change(`cell: "c:UserComments"`, `cell: "c:Comments"`)
 	ask[bool](p, "[...document.querySelectorAll('button')].filter((b) => b.textContent === 'Verify').at(-1).click(), true")
-	p.until("!!document.querySelector('[data-report]')")
+	p.until("!!document.querySelector('[data-report]') && document.querySelector('[data-report]').getBoundingClientRect().top < innerHeight / 2")
 	p.shoot("workbench-differences")
 	if n := ask[int](p, "document.querySelectorAll('.note.error').length"); n == 0 {
 		t.Fatal("verify sees no difference to the golden rows")
@@ -110,6 +110,28 @@ func TestWorkbench(t *testing.T) {
 	p.until("document.querySelector('[data-item]').dataset.item === " + quoted(key))
 	if said := p.complaints(); len(said) > 0 {
 		t.Error(said)
+	}
+}
+
+// TestWorkbench_Draft: another page keeps the edited text and the chosen fixture, until the text is discarded.
+func TestWorkbench_Draft(t *testing.T) {
+	ctx := browser(t)
+	p := open(t, ctx, start(t))
+	p.visit("/migration?fixture=s2-video&edit=1")
+	p.until("document.querySelector('[data-previewed]')?.dataset.previewed === 'own'")
+	p.change(`"a:Likes", codec: i64be`, `"a:Likes", codec: json`)
+	p.visit("/lab")
+	p.visit("/migration")
+	p.until("!!document.querySelector('[data-changed]')")
+	if got := ask[string](p, "document.querySelector(\"[aria-label='Fixture']\").value"); got != "s2-video" || !ask[bool](p, "document.body.innerText.includes('Your changes from before are here again.')") {
+		t.Errorf("the page shows %s", got)
+	}
+	p.sound("an edited mapping")
+	p.pushButton("Discard changes")
+	p.until("document.querySelector('[data-previewed]')?.dataset.previewed === 'own'")
+	p.visit("/migration")
+	if ask[bool](p, "!!document.querySelector('.workbench')") {
+		t.Error("the discarded text is still there")
 	}
 }
 
