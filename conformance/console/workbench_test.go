@@ -126,7 +126,9 @@ func TestWorkbench_Draft(t *testing.T) {
 	if got := ask[string](p, "document.querySelector(\"[aria-label='Fixture']\").value"); got != "s2-video" || !ask[bool](p, "document.body.innerText.includes('Your changes from before are here again.')") {
 		t.Errorf("the page shows %s", got)
 	}
-	p.sound("an edited mapping")
+	if said := p.complaints(); len(said) > 0 {
+		t.Error(said)
+	}
 	p.pushButton("Discard changes")
 	p.until("document.querySelector('[data-previewed]')?.dataset.previewed === 'own'")
 	p.visit("/migration")

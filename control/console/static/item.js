@@ -61,23 +61,26 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   const sort = h('input', { class: 'mono', 'aria-label': 'Sort key', title: escapes });
   const filters = []; // conditions, all of which must hold
   const filterList = h('div');
-  function addFilter() {
+  function addFilter(given = {}) {
     const attribute = h('input', { class: 'mono', placeholder: 'Attribute', 'aria-label': 'Attribute of the filter', title: escapes, size: 14 });
     const op = select('Comparison of the filter', comparisons, '='), type = select('Type of the filter', ['S', 'N', 'B', 'BOOL', 'NULL'], 'S');
     const value = h('input', { class: 'mono', placeholder: 'Value, a..b for between', 'aria-label': 'Value of the filter', title: escapes, size: 26 });
     filterList.append(h('div', { class: 'bar' }, h('label', {}, filters.length ? 'And' : 'Filter', attribute), op, type, value));
-    filters.push({ attribute, op, type, value });
+    const filter = { attribute, op, type, value };
+    for (const [field, was] of Object.entries(given)) filter[field].value = was;
+    filters.push(filter);
   }
-  addFilter();
+  const before = history.state?.read; // of this page, before a click on Back
+  for (const given of before?.filters ?? [{}]) addFilter(given);
   const filtered = () => filters.filter((f) => f.attribute.value);
   const limit = h('input', { type: 'number', min: 1, max: 1000, value: 100, 'aria-label': 'Page size' });
-  const backward = h('input', { type: 'checkbox' });
+  const backward = h('input', { type: 'checkbox', checked: before?.backward ?? false });
   const said = h('small', { 'aria-live': 'polite' });
   const inQuery = h('a', { hidden: true }, 'Open in Query');
   const results = h('div'), calls = h('div'), widths = new Map();
-  const turn = (label, act) => h('button', { type: 'button', disabled: true, onclick: () => { act(); run(); } }, label);
+  const turn = (label, act) => h('button', { type: 'button', disabled: true, onclick: () => { act(); remember('pushState', location.pathname); run(); } }, label);
   const firstPage = turn('First page', () => { starts = []; }), previousPage = turn('Previous page', () => { starts.pop(); }), nextPage = turn('Next page', () => { starts.push(next); });
-  let items = [], starts = [], next, selected = new Set();
+  let items = [], starts = before?.starts ?? [], next, selected = new Set();
   let order; // the column by which this page is sorted, and 1, or -1 for the greatest first
 
   const schema = () => indexes.find((i) => i.IndexName === index.value)?.KeySchema ?? t.KeySchema;
@@ -88,6 +91,11 @@ export async function show(main, { args: [name], info, params, signal, go }) {
     sortOps.hidden = !s;
     if (s) sort.placeholder = `${plain(s.AttributeName)} (${types[s.AttributeName]}), a..b for between`;
   }
+  const fields = { index, hash, sortOp, sort, limit };
+  for (const [field, was] of Object.entries(before?.fields ?? {})) fields[field].value = was;
+  const valuesOf = (inputs) => Object.fromEntries(Object.entries(inputs).map(([field, el]) => [field, el.value]));
+  // The history of the browser has each page of items.
+  const remember = (how, path) => history[how]({ read: { fields: valuesOf(fields), backward: backward.checked, filters: filters.map(valuesOf), starts } }, '', path);
   index.addEventListener('change', keys);
   keys();
 
@@ -190,7 +198,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
     // asked identifies the request of the shown cells: a late answer belongs to another one.
     let asked;
     let now; // the item in the text; undefined if the text is invalid
-    let place; // the key of its row
+    let place, previewed; // the key of its row, and the end of the request that finds it
     async function cellsOf(request) {
       const mine = asked = JSON.stringify(request);
       place = undefined;
@@ -241,14 +249,16 @@ export async function show(main, { args: [name], info, params, signal, go }) {
       }
       put.disabled = !lines.length;
       fill(diff, lines.length ? lines : h('small', {}, 'No changes.'));
-      cellsOf({ put: now });
+      previewed = cellsOf({ put: now });
     }
     area.addEventListener('input', changes);
-    const act = async (what, ...said) => {
-      try { await what(); d.close(); notify(...said); run(); } catch (err) { fill(wrong, errorBox(err)); }
+    const act = async (what, said, links) => {
+      try { await what(); d.close(); run(); notify(said, ...(await links?.() ?? [])); } catch (err) { fill(wrong, errorBox(err)); }
     };
-    const put = button('Save', () => act(() => dynamo('PutItem', { TableName: name, Item: now }), 'Saved.', ...(under && place ? [
-      h('a', { href: itemRowPath(under, info, place, name, keyOf(now)) }, 'Row'), h('a', { href: callsPath(under, place, true) }, 'Requests')] : [])), { class: 'primary' });
+    const put = button('Save', () => act(() => dynamo('PutItem', { TableName: name, Item: now }), 'Saved.', async () => {
+      await previewed;
+      return under && place ? [h('a', { href: itemRowPath(under, info, place, name, keyOf(now)) }, 'Row'), h('a', { href: callsPath(under, place, true) }, 'Requests')] : [];
+    }), { class: 'primary' });
     const past = item && h('a', { href: itemHistoryPath(name, keyOf(item)) }, 'History');
     const places = h('div', { class: 'bar', 'data-places': '' }, past);
     // A delete's preview locates the row, and writes nothing.
@@ -274,9 +284,13 @@ export async function show(main, { args: [name], info, params, signal, go }) {
     d.addEventListener('keydown', (e) => { if (e.key === 'Escape') asks(e); });
   }
 
-  const first = () => { starts = []; return run(); };
+  const first = () => {
+    starts = [];
+    remember('replaceState');
+    return run();
+  };
   const acts = h('span', { class: 'bar' });
-  const more = h('div', { id: 'options', hidden: true }, filterList, h('div', { class: 'bar' }, button('Add condition', addFilter), h('label', {}, 'Page size', limit), h('label', {}, backward, 'Reverse')));
+  const more = h('div', { id: 'options', hidden: true }, filterList, h('div', { class: 'bar' }, button('Add condition', () => addFilter()), h('label', {}, 'Page size', limit), h('label', {}, backward, 'Reverse')));
   const options = h('button', { type: 'button', 'aria-expanded': 'false', 'aria-controls': 'options', onclick: () => {
     more.hidden = !more.hidden;
     options.setAttribute('aria-expanded', String(!more.hidden));
