@@ -11,7 +11,7 @@ const pause = 100; // ms after the last key
 
 const draftName = (fixture) => 'mapping of ' + fixture;
 
-/** draftOf returns the changed mapping of a fixture, which this tab keeps until it is discarded; null if there is none. */
+/** draftOf returns the changed mapping of a fixture, which this tab keeps until it is discarded; null if the text is unchanged. */
 export const draftOf = (fixture) => sessionStorage.getItem(draftName(fixture));
 
 const nameOf = (c) => `${c.family}:${c.qualifier.base64}@${c.timestamp}=${c.value.base64}`;
