@@ -248,6 +248,8 @@ func asError(err error) *Error {
 			out.Remedy = mayBeFault
 		case out.Code == awserr.CodeResourceNotFound:
 			out.Remedy = tablesRemedy
+		case strings.HasPrefix(e.Message, outsideMapping):
+			out.Remedy = "the mapping of the table refuses this item, and DynamoDB would not: change the item or the mapping"
 		}
 		return out
 	}
@@ -285,6 +287,10 @@ func statusOf(err error) (*status.Status, string) {
 
 // tablesRemedy is the remedy for an unknown table.
 const tablesRemedy = "GET " + Prefix + "tables lists the tables of both endpoints, by Bigtable's names too"
+
+// outsideMapping begins the messages of the DynamoDB endpoint about items that the mapping of their
+// table refuses.
+const outsideMapping = awserr.MsgInvalidParameterPrefix + "outside the table's mapping"
 
 // mayBeFault is the remedy for errors whose request is correct.
 const mayBeFault = "try again; GET " + Prefix + "faults lists the faults that strike such calls, with their hits"

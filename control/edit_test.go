@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -153,6 +154,16 @@ func without(list, other []string) []string {
 		out = append(out, x)
 	}
 	return out
+}
+
+// TestPutItem_OutsideMapping: the remedy names the mapping, since DynamoDB itself takes the item.
+func TestPutItem_OutsideMapping(t *testing.T) {
+	t.Parallel()
+	e, _ := fixtureEnv(t, os.DirFS("../fixtures/subjects/s2-video"))
+	var bad failed
+	if code := e.ask("POST", "query", `{"operation":"PutItem","request":{"TableName":"Videos","Item":{"PK":{"S":"0123"},"SK":{"S":"Nothing"}}}}`, &bad); code != http.StatusBadRequest || !strings.Contains(bad.Error.Remedy, "mapping of the table refuses") {
+		t.Errorf("%d %+v", code, bad)
+	}
 }
 
 // TestPreviewItem_Refused: an invalid item, or one outside the mapping, is an error.

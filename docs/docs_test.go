@@ -122,6 +122,10 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%q: found are %+v", words, found)
 		}
 	}
+	// The page of a task is among the first results.
+	if found := docs.Search("garbage collection"); !slices.ContainsFunc(found[:3], func(s docs.Section) bool { return s.Document == "tasks/ttl" }) {
+		t.Errorf("the first sections are %+v", found[:3])
+	}
 	for words, want := range map[string]string{
 		"hot-key-range": `"sections":[{"document":"lint","title":"Lint: the design guides as rules","id":"l26-hot-key-range","heading":"L26 hot-key-range","text":"`,
 		"FNV1A32":       "fnv1a32",

@@ -120,15 +120,22 @@ func TestItem_Edit(t *testing.T) {
 	if cells := ask[string](p, "[...document.querySelectorAll('[data-edited]')].map((c) => c.dataset.edited.slice(0, 1) + c.textContent).join(' ')"); !strings.Contains(cells, "total") || strings.Contains(cells, "same") || strings.Count(cells, "total") != 2 {
 		t.Errorf("the changed cells are %q, want one removed and one added of total", cells)
 	}
+	p.until("document.querySelector('[data-edit]').innerText.includes('1 cell is unchanged.')")
+	p.press("Escape", "dialog textarea")
+	p.pushButton("Cancel")
+	p.until("document.querySelectorAll('dialog').length === 1 && document.querySelector('dialog textarea').value.includes('2')")
 	p.sound("the cells of an edit")
 	p.shoot("item-edit")
 	p.fill("dialog textarea", `{"id":{"S":"a"},"same":{"S":"s"},"total":{"N":"1"}}`)
 	p.until("document.querySelector('[data-edit]').textContent.includes('No cell changes')")
 	p.fill("dialog textarea", `{"id":{"N":"1"}}`)
-	p.until("document.querySelector('[data-edit]').textContent.includes('id')")
+	p.until("document.querySelector('[data-edit]').textContent.includes('id') && document.querySelector('dialog button.primary').disabled")
 	p.fill("dialog textarea", `{"id":{"S":"a"},"same":{"S":"s"},"total":{"N":"2"}}`)
 	p.click("dialog button.primary")
 	p.until("!document.querySelector('dialog') && document.querySelector('tbody tr').innerText.includes('2')")
+	if got := ask[string](p, "document.querySelector('.toast').textContent + [...document.querySelectorAll('.toast a')].map((a) => new URL(a.href).pathname).join()"); !strings.HasPrefix(got, "Saved. Row Requests/t/") || !strings.HasSuffix(got, "/rows,/requests") {
+		t.Errorf("after the edit the page says %q", got)
+	}
 	p.sound("edit")
 }
 
@@ -163,6 +170,13 @@ func TestItem_Form(t *testing.T) {
 	if got := ask[string](p, "document.querySelector('[data-diff]').textContent"); !ask[bool](p, disabled) || !strings.HasPrefix(got, "list: ") {
 		t.Errorf("a list that is not JSON can be put: %s", got)
 	}
+	last("Type", "N")
+	last("Value", "one")
+	if got := ask[string](p, "document.querySelector('[data-diff]').textContent"); !ask[bool](p, disabled) || got != "list: not a number." {
+		t.Errorf("a number that is none: %s", got)
+	}
+	last("Type", "L")
+	last("Value", "[{")
 	p.pushButton("Add attribute")
 	last("Name", "n")
 	last("Value", "twice")
@@ -213,6 +227,32 @@ func TestItem_Form(t *testing.T) {
 	}
 }
 
+// TestItem_Mapping: an item that the mapping refuses cannot be saved. A counter is shown as its number, and the page
+// warns if it becomes a text.
+func TestItem_Mapping(t *testing.T) {
+	ctx := browser(t)
+	srv, m := startFixture(t, "s2-video")
+	p := open(t, ctx, srv)
+	p.visit("/d/" + m.SourceTable() + "?key=" + url.QueryEscape(`{"PK":{"S":"0123"},"SK":{"S":"VideoStatsLikes"}}`))
+	p.click("dialog summary")
+	p.asJSON()
+	const item = `{"PK":{"S":"0123"},"SK":{"S":"VideoStatsLikes"},"Count":{"N":"%s"}}`
+	p.fill("dialog textarea", fmt.Sprintf(item, "4"))
+	p.until("[...document.querySelectorAll('[data-edited] [data-counter]')].map((e) => e.textContent).join() === '3 int64,4 int64'")
+	p.shoot("item-counter")
+	const said = "document.querySelector('[data-edit] .note')?.textContent"
+	p.fill("dialog textarea", fmt.Sprintf(item, "1.5"))
+	p.until(said + " === 'a:Likes stops being a counter: its new value is not a 64-bit integer.'")
+	p.fill("dialog textarea", `{"PK":{"S":"0123"},"SK":{"S":"Nothing"}}`)
+	p.until(said + "?.startsWith('The mapping refuses this item: E-UNMATCHED') && document.querySelector('dialog button.primary').disabled")
+	if got, want := ask[string](p, "document.querySelector('[data-edit] a').getAttribute('href')"), "/t/tabletop/"+m.TargetTable(); got != want {
+		t.Errorf("the mapping is at %s, want %s", got, want)
+	}
+	p.fill("dialog textarea", fmt.Sprintf(item, "5"))
+	p.until("!document.querySelector('dialog button.primary').disabled && !" + said)
+	p.sound("an item outside of the mapping")
+}
+
 // TestTable_DynamoDB: the page of a table with items leaves internal families alone, and deletes
 // the DynamoDB table in place of the rows below it.
 func TestTable_DynamoDB(t *testing.T) {
@@ -227,6 +267,17 @@ func TestTable_DynamoDB(t *testing.T) {
 	if ask[bool](p, "[...document.querySelectorAll('button')].some((b) => b.textContent === 'Delete the table…')") {
 		t.Error("it offers to delete the rows of a DynamoDB table")
 	}
+	p.pushButton("Set…")
+	p.fill("[aria-label^='Attribute with']", "ends")
+	p.shoot("table-ttl")
+	p.pushButton("Turn on")
+	p.until("!document.querySelector('dialog') && document.body.innerText.includes('ends (enabled)')")
+	p.sound("a time to live")
+	p.visit("/query")
+	p.fill("[aria-label=Operation]", "UpdateTimeToLive")
+	p.until("(() => { try { const { TimeToLiveSpecification: s } = JSON.parse(document.querySelector('textarea').value); return s.AttributeName === 'ends' && s.Enabled === false; } catch { return false; } })()")
+	p.visit("/")
+	p.visit(ask[string](p, "document.querySelector(\"main a[href^='/t/tabletop/ddb.']\").getAttribute('href')"))
 	p.pushButton("Delete the DynamoDB table…")
 	p.pushButton("Delete the table")
 	p.ready("/")

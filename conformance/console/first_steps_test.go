@@ -326,6 +326,8 @@ func TestItems_Grid(t *testing.T) {
 		t.Error("an invalid item can be put")
 	}
 	p.click("dialog .foot button")
+	p.pushButton("Discard")
+	p.until("!document.querySelector('dialog')")
 	p.click("tbody tr")
 	if got := ask[[]string](p, "Object.keys(JSON.parse(document.querySelector('dialog textarea').value))"); !slices.Equal(got, names) {
 		t.Errorf("its JSON has them as %q", got)

@@ -34,16 +34,23 @@ func TestItems_Pages(t *testing.T) {
 	if d := tops[0] - tops[1]; d < -1 || d > 1 {
 		t.Errorf("the field of the sort key is %v pixels higher", d)
 	}
-	p.fill("[aria-label='Items a page']", "2")
+	p.fill("[aria-label='Page size']", "2")
 	p.pushButton("Read")
 	at(2, "Next page")
 	p.pushButton("Next page")
 	at(1, "First page,Previous page")
 	p.until("document.body.innerText.includes('Scan: 1 item of 1 read, 0.5 RCU, page 2')")
 	p.shoot("items-pages")
+	ask[any](p, "history.back()")
+	at(2, "Next page")
+	if got := ask[string](p, "location.pathname + document.querySelector(\"[aria-label='Page size']\").value"); got != "/d/pairs2" {
+		t.Errorf("Back leads to %s", got)
+	}
+	p.pushButton("Next page")
+	at(1, "First page,Previous page")
 	p.pushButton("Previous page")
 	at(2, "Next page")
-	p.fill("[aria-label='Items a page']", "1")
+	p.fill("[aria-label='Page size']", "1")
 	p.pushButton("Read")
 	at(1, "Next page")
 	p.pushButton("Next page")

@@ -117,6 +117,9 @@ func Handle(mux *http.ServeMux, documents Documents) {
 		_, _ = w.Write(documents.Search(r.FormValue("q"))) // the client may have left
 	})
 	mux.HandleFunc("GET /docs/{name...}", func(w http.ResponseWriter, r *http.Request) { document(documents, w, r) })
+	for _, path := range []string{"/docs", "/docs/{$}"} {
+		mux.Handle("GET "+path, http.RedirectHandler("/docs/index", http.StatusFound))
+	}
 	for _, path := range pages {
 		mux.HandleFunc("GET "+path, Index)
 	}

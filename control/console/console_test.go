@@ -207,11 +207,18 @@ func TestHandle(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", path, w.Code, got, want)
 		}
 	}
-	for _, path := range []string{"/static/nothing.js", "/static/../console.go", "/elsewhere", "/docs/", "/docs/nothing", "/docs/docs/serve.md"} {
+	for _, path := range []string{"/static/nothing.js", "/static/../console.go", "/elsewhere", "/docs/nothing", "/docs/docs/serve.md"} {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 		if w.Code == http.StatusOK {
 			t.Errorf("%s: it is answered", path)
+		}
+	}
+	for _, path := range []string{"/docs", "/docs/"} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if to := w.Header().Get("Location"); w.Code != http.StatusFound || to != "/docs/index" {
+			t.Errorf("%s: %d, leads to %q", path, w.Code, to)
 		}
 	}
 }

@@ -135,11 +135,11 @@ function remedyShown(text) {
 
 let toast;
 
-/** notify shows a text for a while, or an error until it is closed. */
-export function notify(what) {
+/** notify shows a text and links for a while, or an error until it is closed. */
+export function notify(what, ...links) {
   toast?.remove();
   const bad = what instanceof Error, text = bad ? [messageOf(what), what.remedy && sentence(what.remedy)].filter(Boolean).join(' ') : what;
-  const mine = toast = h('div', { class: bad ? 'toast error' : 'toast', role: bad ? 'alert' : 'status' }, plain(text.slice(0, 600)), bad && h('button', { type: 'button', class: 'close', 'aria-label': 'Close the message', onclick: () => mine.remove() }));
+  const mine = toast = h('div', { class: bad ? 'toast error' : 'toast', role: bad ? 'alert' : 'status' }, plain(text.slice(0, 600)), links.map((a) => [' ', a]), bad && h('button', { type: 'button', class: 'close', 'aria-label': 'Close the message', onclick: () => mine.remove() }));
   // What is outside of a modal dialog cannot be clicked.
   (bad && [...document.querySelectorAll('dialog[open]')].at(-1) || document.body).append(mine);
   if (!bad) setTimeout(() => mine.remove(), 6000);
@@ -168,8 +168,11 @@ export function save(name, text) {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-/** footer returns the last line of a dialog: a button that closes it, and its actions. */
-export const footer = (close, ...actions) => h('div', { class: 'bar foot' }, h('button', { type: 'button', onclick: (e) => e.target.closest('dialog').close() }, close), actions);
+/** footer returns the last line of a dialog: its actions, and a button that closes it, unless a listener prevents the event cancel. */
+export const footer = (close, ...actions) => h('div', { class: 'bar foot' }, h('button', { type: 'button', onclick: (e) => {
+  const d = e.target.closest('dialog');
+  if (d.dispatchEvent(new Event('cancel', { cancelable: true }))) d.close();
+} }, close), actions);
 
 /** dialog opens a modal dialog, and returns it. Children without a footer get one that closes it. */
 export function dialog(title, ...children) {

@@ -1,16 +1,16 @@
 // Items of a DynamoDB table: scan, query and get, and edits with their effects.
 import { h, fill, exact, jsonText, shown, marked, plain, errorBox, button, dialog, footer, confirmed, lineShown, save, sentence, tabbed, notify, number, counted } from './dom.js';
 import { dynamo, get, part, post, query } from './api.js';
-import { escapes, unescapedText } from './bytes.js';
+import { escapes, textOf, unescapedText } from './bytes.js';
 import { cellsShown, keyShown } from './changes.js';
 import { importFile } from './create.js';
 import { awsLine, shellOf } from './code.js';
 import { codeField } from './field.js';
 import { itemForm } from './form.js';
 import { grid } from './grid.js';
-import { compared, ordered, typeOf, valueShown, valueText } from './items.js';
+import { compared, counterOf, isNumber, numbersOf, ordered, typeOf, valueShown, valueText } from './items.js';
 import { headOf } from './head.js';
-import { callsPath, itemHistoryPath, itemRowPath, streamsPath } from './paths.js';
+import { callsPath, itemHistoryPath, itemRowPath, streamsPath, tablePath } from './paths.js';
 import { callsShown } from './calls.js';
 
 const comparisons = ['=', '<>', '<', '<=', '>', '>=', 'between', 'begins_with', 'contains', 'exists', 'not exists'];
@@ -36,6 +36,13 @@ function condition(n, name, op, type, text, names, values) {
   }
 }
 
+/** endedCounters returns the columns whose removed cell is a counter, while the added one is not. */
+function endedCounters({ before = [], after = [] }, numbers) {
+  const column = (c) => `${plain(c.family)}:${textOf(c.qualifier)}`;
+  const was = new Set(before.filter((c) => counterOf(c.value, numbers)).map(column));
+  return [...new Set(after.filter((c) => !counterOf(c.value, numbers)).map(column))].filter((c) => was.has(c));
+}
+
 let editedAs = 'Form'; // the tab of the last edit
 
 const select = (label, choices, value) => h('select', { 'aria-label': label }, choices.map((c) => h('option', { value: c, selected: c === value }, plain(c))));
@@ -54,23 +61,26 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   const sort = h('input', { class: 'mono', 'aria-label': 'Sort key', title: escapes });
   const filters = []; // conditions, all of which must hold
   const filterList = h('div');
-  function addFilter() {
+  function addFilter(given = {}) {
     const attribute = h('input', { class: 'mono', placeholder: 'Attribute', 'aria-label': 'Attribute of the filter', title: escapes, size: 14 });
     const op = select('Comparison of the filter', comparisons, '='), type = select('Type of the filter', ['S', 'N', 'B', 'BOOL', 'NULL'], 'S');
     const value = h('input', { class: 'mono', placeholder: 'Value, a..b for between', 'aria-label': 'Value of the filter', title: escapes, size: 26 });
     filterList.append(h('div', { class: 'bar' }, h('label', {}, filters.length ? 'And' : 'Filter', attribute), op, type, value));
-    filters.push({ attribute, op, type, value });
+    const filter = { attribute, op, type, value };
+    for (const [field, was] of Object.entries(given)) filter[field].value = was;
+    filters.push(filter);
   }
-  addFilter();
+  const before = history.state?.read; // of this page, before a click on Back
+  for (const given of before?.filters ?? [{}]) addFilter(given);
   const filtered = () => filters.filter((f) => f.attribute.value);
-  const limit = h('input', { type: 'number', min: 1, max: 1000, value: 100, 'aria-label': 'Items a page' });
-  const backward = h('input', { type: 'checkbox' });
+  const limit = h('input', { type: 'number', min: 1, max: 1000, value: 100, 'aria-label': 'Page size' });
+  const backward = h('input', { type: 'checkbox', checked: before?.backward ?? false });
   const said = h('small', { 'aria-live': 'polite' });
   const inQuery = h('a', { hidden: true }, 'Open in Query');
   const results = h('div'), calls = h('div'), widths = new Map();
-  const turn = (label, act) => h('button', { type: 'button', disabled: true, onclick: () => { act(); run(); } }, label);
+  const turn = (label, act) => h('button', { type: 'button', disabled: true, onclick: () => { act(); remember('pushState', location.pathname); run(); } }, label);
   const firstPage = turn('First page', () => { starts = []; }), previousPage = turn('Previous page', () => { starts.pop(); }), nextPage = turn('Next page', () => { starts.push(next); });
-  let items = [], starts = [], next, selected = new Set();
+  let items = [], starts = before?.starts ?? [], next, selected = new Set();
   let order; // the column by which this page is sorted, and 1, or -1 for the greatest first
 
   const schema = () => indexes.find((i) => i.IndexName === index.value)?.KeySchema ?? t.KeySchema;
@@ -81,6 +91,11 @@ export async function show(main, { args: [name], info, params, signal, go }) {
     sortOps.hidden = !s;
     if (s) sort.placeholder = `${plain(s.AttributeName)} (${types[s.AttributeName]}), a..b for between`;
   }
+  const fields = { index, hash, sortOp, sort, limit };
+  for (const [field, was] of Object.entries(before?.fields ?? {})) fields[field].value = was;
+  const valuesOf = (inputs) => Object.fromEntries(Object.entries(inputs).map(([field, el]) => [field, el.value]));
+  // The history of the browser has each page of items.
+  const remember = (how, path) => history[how]({ read: { fields: valuesOf(fields), backward: backward.checked, filters: filters.map(valuesOf), starts } }, '', path);
   index.addEventListener('change', keys);
   keys();
 
@@ -183,15 +198,31 @@ export async function show(main, { args: [name], info, params, signal, go }) {
     // asked identifies the request of the shown cells: a late answer belongs to another one.
     let asked;
     let now; // the item in the text; undefined if the text is invalid
+    let place, previewed; // the key of its row, and the end of the request that finds it
     async function cellsOf(request) {
       const mine = asked = JSON.stringify(request);
+      place = undefined;
       try {
         const answer = await post(`items/${part(name)}/preview`, request);
         if (asked !== mine) return;
-        if (answer.refused) fill(cells, h('div', { class: 'note warn' }, plain(answer.refused)));
-        else fill(cells, h('p', { class: 'mono' }, keyShown(answer)), answer.before || answer.after ? h('table', {}, h('tbody', {}, cellsShown(answer))) : h('small', {}, 'No cell changes. '),
-          h('small', {}, answer.kept > 0 && answer.kept === 1 ? '1 cell is unchanged. ' : `${number(answer.kept)} cells are unchanged. `, answer.more > 0 && `${number(answer.more)} more are not shown. `));
-      } catch (err) { if (asked === mine) fill(cells, errorBox(err)); }
+        if (answer.refused) {
+          put.disabled = true;
+          // Without a complete key no mapping applies.
+          const how = under && !answer.refused.startsWith('E-KEY:') && h('b', {}, 'The ', h('a', { href: tablePath(under, info) }, 'mapping'), ' refuses this item: ');
+          fill(cells, h('div', { class: 'note warn', 'data-refused': '' }, how, plain(answer.refused)));
+          return;
+        }
+        place = answer.key;
+        const numbers = numbersOf(item, request.put);
+        fill(cells, h('p', { class: 'mono' }, keyShown(answer)), answer.before || answer.after ? h('table', {}, h('tbody', {}, cellsShown(answer, numbers))) : h('small', {}, 'No cell changes. '),
+          h('small', {}, answer.kept > 0 && `${counted(answer.kept, 'cell is', 'cells are')} unchanged. `, answer.more > 0 && `${number(answer.more)} more are not shown. `),
+          endedCounters(answer, numbers).map((column) => h('div', { class: 'note warn' }, h('span', { class: 'mono' }, column), ' stops being a counter: its new value is not a 64-bit integer.')));
+      } catch (err) {
+        if (asked !== mine) return;
+        const [, reason] = err.message.match(/want attributes in DynamoDB's JSON: (.*)/s) ?? [];
+        put.disabled ||= Boolean(reason);
+        fill(cells, errorBox(reason ? new Error(reason) : err));
+      }
     }
     function invalid(reason, item) {
       now = item;
@@ -205,6 +236,8 @@ export async function show(main, { args: [name], info, params, signal, go }) {
       if (!now || typeof now !== 'object' || Array.isArray(now)) return invalid('An item is a JSON object whose members are attributes.');
       const empty = keyNames.find((a) => now[a] && Object.values(now[a])[0] === '');
       if (empty !== undefined) return invalid(`Enter a value for ${empty}, which is part of the key.`, now);
+      const [wordy] = Object.entries(now).find(([, v]) => typeof v?.N === 'string' && !isNumber(v.N)) ?? [];
+      if (wordy !== undefined) return invalid(`${wordy}: not a number.`, now);
       if (like && jsonText(keyOf(now)) === jsonText(keyOf(like))) return invalid('Change the key: the table has an item with this key.', now);
       const was = item ?? {};
       const lines = [];
@@ -216,13 +249,16 @@ export async function show(main, { args: [name], info, params, signal, go }) {
       }
       put.disabled = !lines.length;
       fill(diff, lines.length ? lines : h('small', {}, 'No changes.'));
-      cellsOf({ put: now });
+      previewed = cellsOf({ put: now });
     }
     area.addEventListener('input', changes);
-    const act = async (what) => {
-      try { await what(); d.close(); run(); } catch (err) { fill(wrong, errorBox(err)); }
+    const act = async (what, said, links) => {
+      try { await what(); d.close(); run(); notify(said, ...(await links?.() ?? [])); } catch (err) { fill(wrong, errorBox(err)); }
     };
-    const put = button('Save', async () => { await act(() => dynamo('PutItem', { TableName: name, Item: now })); }, { class: 'primary' });
+    const put = button('Save', () => act(() => dynamo('PutItem', { TableName: name, Item: now }), 'Saved.', async () => {
+      await previewed;
+      return under && place ? [h('a', { href: itemRowPath(under, info, place, name, keyOf(now)) }, 'Row'), h('a', { href: callsPath(under, place, true) }, 'Requests')] : [];
+    }), { class: 'primary' });
     const past = item && h('a', { href: itemHistoryPath(name, keyOf(item)) }, 'History');
     const places = h('div', { class: 'bar', 'data-places': '' }, past);
     // A delete's preview locates the row, and writes nothing.
@@ -235,13 +271,26 @@ export async function show(main, { args: [name], info, params, signal, go }) {
         if (name === 'Form') form.put(now);
       }, editedAs), h('h2', {}, 'Attribute changes'), diff, h('h2', {}, 'Cell changes'), cells), wrong, footer(item ? 'Close' : 'Cancel',
         item && button('Duplicate…', () => { d.close(); edit(undefined, item); }),
-        item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) })); }, { class: 'danger' }),
+        item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) }), 'Deleted.'); }, { class: 'danger' }),
         put));
+    // Neither Escape nor the button that closes the dialog discards changes without a question.
+    const text = area.value;
+    const asks = async (e) => {
+      if (now && area.value === text || e.defaultPrevented || e.target !== d && e.type === 'cancel') return;
+      e.preventDefault();
+      if (await confirmed('Discard the changes of this item?', 'Discard')) d.close();
+    };
+    d.addEventListener('cancel', asks);
+    d.addEventListener('keydown', (e) => { if (e.key === 'Escape') asks(e); });
   }
 
-  const first = () => { starts = []; return run(); };
+  const first = () => {
+    starts = [];
+    remember('replaceState');
+    return run();
+  };
   const acts = h('span', { class: 'bar' });
-  const more = h('div', { id: 'options', hidden: true }, filterList, h('div', { class: 'bar' }, button('Add condition', addFilter), h('label', {}, 'Page size', limit), h('label', {}, backward, 'Reverse')));
+  const more = h('div', { id: 'options', hidden: true }, filterList, h('div', { class: 'bar' }, button('Add condition', () => addFilter()), h('label', {}, 'Page size', limit), h('label', {}, backward, 'Reverse')));
   const options = h('button', { type: 'button', 'aria-expanded': 'false', 'aria-controls': 'options', onclick: () => {
     more.hidden = !more.hidden;
     options.setAttribute('aria-expanded', String(!more.hidden));

@@ -1,5 +1,6 @@
 // DynamoDB values in their JSON form.
 import { h, counted, exact, exactShown, jsonText } from './dom.js';
+import { bytesOf, bytesShown, int64Of, lengthOf } from './bytes.js';
 
 /** typeOf returns the tag of a value: "S", "N", … */
 export const typeOf = (v) => Object.keys(v)[0];
@@ -23,6 +24,41 @@ export function valueShown(v, depth = 0) {
     }
     default: return exactShown(jsonText(v));
   }
+}
+
+/** isNumber reports whether DynamoDB reads a text as a number, unless it is too long, large or small. */
+export const isNumber = (text) => /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text);
+
+/** numbersIn adds the numbers in a value to a set. */
+export function numbersIn(v, into) {
+  const [type, x] = Object.entries(v ?? {})[0] ?? [];
+  if (type === 'N') into.add(x);
+  else if (type === 'NS') for (const n of x) into.add(n);
+  else if (type === 'L' || type === 'M') for (const e of Object.values(x)) numbersIn(e, into);
+  return into;
+}
+
+/** numbersOf returns the numbers in items, which may be undefined. */
+export function numbersOf(...items) {
+  const out = new Set();
+  for (const item of items) for (const v of Object.values(item ?? {})) numbersIn(v, out);
+  return out;
+}
+
+/** counterOf returns the number in the bytes of a cell: eight bytes are a counter if the item has their number, or if sum is set. */
+export function counterOf(b, numbers, sum) {
+  if (lengthOf(b) !== 8) return undefined;
+  const n = int64Of(bytesOf(b));
+  return sum || numbers?.has(n) ? n : undefined;
+}
+
+/** counterShown returns elements with the number of a counter. */
+export const counterShown = (n) => [h('span', { class: 'mono' }, n), h('span', { class: 'type' }, ' int64')];
+
+/** cellValueShown returns an element with the bytes of a cell, or its number if it is a counter. */
+export function cellValueShown(b, most, numbers) {
+  const n = counterOf(b, numbers);
+  return n ? h('span', { 'data-counter': n }, counterShown(n)) : bytesShown(b, most);
 }
 
 /** ordered returns the attributes of an item as [name, value]: its key first, then the others by name. */

@@ -17,6 +17,7 @@ export function targetOf(text) {
 /** mappingShown returns an element that finds the fixture of a table on request. */
 export function mappingShown(table) {
   const out = h('div', { 'aria-live': 'polite', 'data-mapping': '' });
+  const all = h('div');
   const find = button('Show mapping and lint findings', async () => {
     fill(out, h('p', { class: 'soft' }, 'Loading…'));
     try {
@@ -26,8 +27,9 @@ export function mappingShown(table) {
       fill(out, found.length ? await Promise.all(found.map(([name, text]) => fixtureShown(name, text)))
         : h('div', { class: 'note' }, `None of the ${number(fixtures.length)} fixtures has a mapping for the table ${plain(table)}.`));
     } catch (err) { fill(out, errorBox(err)); }
+    all.scrollIntoView(); // the button is often at the lower edge of the window
   });
-  return h('div', {}, h('h2', {}, 'Mapping'), h('p', { class: 'soft' }, 'The mapping file of the fixture for this table, and how it stores each attribute.'), h('div', { class: 'bar' }, find), out);
+  return fill(all, h('h2', {}, 'Mapping'), h('p', { class: 'soft' }, 'The mapping file of the fixture for this table, and how it stores each attribute.'), h('div', { class: 'bar' }, find), out);
 }
 
 const kind = { lossless: 'ok', lossy: 'bad' };

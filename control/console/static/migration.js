@@ -4,7 +4,7 @@ import { get, live, post, part, query } from './api.js';
 import { show as followed } from './followed.js';
 import { ruleLink } from './paths.js';
 import { planShown } from './plan.js';
-import { workbench } from './workbench.js';
+import { draftOf, workbench } from './workbench.js';
 
 const row = (what, value, cls) => h('tr', {}, h('th', { scope: 'row' }, what), h('td', { class: cls }, value));
 
@@ -60,7 +60,15 @@ export async function show(main, { info, params, signal }) {
       lineShown('tabletop demo --write fixtures\ntabletop serve --console 127.0.0.1:8088 --fixtures fixtures')));
     return;
   }
-  const which = h('select', { 'aria-label': 'Fixture', onchange: () => delete out.dataset.previewed }, names.map((n) => h('option', { value: n, selected: n === params.get('fixture') }, plain(n))));
+  // Another page leads back to the fixture.
+  const chosen = 'fixture', wanted = params.get('fixture') ?? sessionStorage.getItem(chosen);
+  const choose = () => {
+    sessionStorage.setItem(chosen, which.value);
+    history.replaceState(null, '', '/migration' + query({ fixture: which.value }));
+    delete out.dataset.previewed;
+    if (out.querySelector('.workbench')) edit().catch((err) => fill(out, errorBox(err)));
+  };
+  const which = h('select', { 'aria-label': 'Fixture', onchange: choose }, names.map((n) => h('option', { value: n, selected: n === wanted }, plain(n))));
   const out = h('div', { 'aria-live': 'polite' }, names.length > 0 && h('p', { class: 'soft' }, 'Verify writes the items to a private store, reads them back, compares the rows with the expected ones, and runs every access pattern on both endpoints.'));
   /** run shows the result of a command for a fixture with a mapping text, by default its own. */
   async function run(fixture, verb, mapping, into, link) {
@@ -71,12 +79,16 @@ export async function show(main, { info, params, signal }) {
         verb === 'plan' ? planShown(r) : reportShown(r, verb === 'verify', info, (await get('tables')).bigtable, link));
     } catch (err) { fill(into, errorBox(err)); }
   }
-  const edit = (item) => workbench(out, which.value, (verb, text, into, to) => run(which.value, verb, text, into, (f) => button('Item and row', () => to(f.itemKey))), item);
+  const edit = (item) => {
+    const fixture = which.value;
+    sessionStorage.setItem(chosen, fixture);
+    return workbench(out, fixture, (verb, text, into, to) => run(fixture, verb, text, into, (f) => button('Item and row', () => to(f.itemKey))), item);
+  };
   const verb = (label, props) => button(label, () => {
     delete out.dataset.previewed;
     return run(which.value, label.toLowerCase(), undefined, out, (f) => h('a', { href: '/migration' + query({ fixture: which.value, item: f.itemKey }) }, 'Item and row'));
   }, props);
   main.append(names.length ? h('div', { class: 'bar' }, which, verb('Verify', { class: 'primary' }), verb('Lint'), verb('Plan'), button('Edit mapping', () => edit()), running)
     : h('div', { class: 'note' }, 'The folder has no fixtures. Each fixture is a folder inside it.'), out);
-  if (names.includes(params.get('fixture')) && (params.has('item') || params.has('edit'))) await edit(params.get('item')).catch((err) => fill(out, errorBox(err)));
+  if (names.includes(wanted) && (params.has('item') || params.has('edit') || draftOf(wanted) !== null)) await edit(params.get('item')).catch((err) => fill(out, errorBox(err)));
 }

@@ -52,8 +52,8 @@ export const streamsPath = (t, info, dynamodb, row, key) => '/streams' + query({
   project: t && elsewhere(t, info), bigtable: t && `${t.instance}/${t.table}`, dynamodb, row: row && textOf(row, 4096), key: key && JSON.stringify(key),
 });
 
-/** callsPath returns the path of the Bigtable calls at a row. A filter is made of words: one of the key's is enough to find them. */
-export const callsPath = (t, row) => '/requests' + query({ f: `table:${t.table} key:${textOf(row, 4096).replace(/^!+/, '').split(/\s/).sort((a, b) => b.length - a.length)[0]}`, calls: 'true' });
+/** callsPath returns the path of the Bigtable calls at a row, with own also of the console's calls. A filter is made of words: one of the key's is enough to find them. */
+export const callsPath = (t, row, own) => '/requests' + query({ f: `table:${t.table} key:${textOf(row, 4096).replace(/^!+/, '').split(/\s/).sort((a, b) => b.length - a.length)[0]}`, calls: 'true', own: own && 'true' });
 
 /** ruleLink returns a link to the document of a rule of lint. */
 export const ruleLink = (rule, name) => h('a', { href: `/docs/lint#${rule}-${name}`.toLowerCase() }, plain(`${rule} ${name}`));

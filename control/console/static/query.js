@@ -12,8 +12,8 @@ import { sqlTab } from './sql.js';
 
 const operations = ['Query', 'Scan', 'GetItem', 'PutItem', 'UpdateItem', 'DeleteItem', 'BatchGetItem', 'BatchWriteItem', 'TransactGetItems', 'TransactWriteItems', 'CreateTable', 'UpdateTable', 'DeleteTable', 'DescribeTable', 'ListTables', 'UpdateTimeToLive', 'DescribeTimeToLive'];
 
-/** sample returns an example request for a table, with one of its items if it has any. */
-function sample(operation, t, item) {
+/** sample returns an example request for a table, with one of its items if it has any. ttl is the attribute of its time to live. */
+function sample(operation, t, item, ttl) {
   if (operation === 'CreateTable') return { TableName: 'orders', BillingMode: 'PAY_PER_REQUEST', KeySchema: [{ AttributeName: 'id', KeyType: 'HASH' }], AttributeDefinitions: [{ AttributeName: 'id', AttributeType: 'S' }] };
   if (!t) return operation === 'ListTables' ? {} : { TableName: 'orders' };
   const type = (name) => t.AttributeDefinitions.find((a) => a.AttributeName === name).AttributeType;
@@ -25,6 +25,11 @@ function sample(operation, t, item) {
     case 'GetItem': case 'DeleteItem': return { TableName: t.TableName, Key: key };
     case 'PutItem': return { TableName: t.TableName, Item: item ?? key };
     case 'UpdateItem': return { TableName: t.TableName, Key: key, UpdateExpression: 'SET #n = :v', ExpressionAttributeNames: { '#n': 'note' }, ExpressionAttributeValues: { ':v': { S: 'x' } } };
+    case 'BatchGetItem': return { RequestItems: { [t.TableName]: { Keys: [key] } } };
+    case 'BatchWriteItem': return { RequestItems: { [t.TableName]: [{ PutRequest: { Item: item ?? key } }] } };
+    case 'TransactGetItems': return { TransactItems: [{ Get: { TableName: t.TableName, Key: key } }] };
+    case 'TransactWriteItems': return { TransactItems: [{ Put: { TableName: t.TableName, Item: item ?? key } }] };
+    case 'UpdateTimeToLive': return { TableName: t.TableName, TimeToLiveSpecification: { AttributeName: ttl ?? 'expires', Enabled: !ttl } };
     case 'ListTables': return {};
     default: return { TableName: t.TableName };
   }
@@ -74,7 +79,8 @@ export async function show(main, { info, params }) {
     keys = t ? t.KeySchema.map((k) => k.AttributeName) : [];
     // The key of the first item, so that the first answer is not empty.
     const item = t && await dynamo('Scan', { TableName: table.value, Limit: 1 }).then((a) => a.response.Items[0], () => undefined);
-    const text = jsonText(sample(operation.value, t, item), 2);
+    const ttl = t && operation.value === 'UpdateTimeToLive' && await dynamo('DescribeTimeToLive', { TableName: table.value }).then((a) => a.response.TimeToLiveDescription?.AttributeName, () => undefined);
+    const text = jsonText(sample(operation.value, t, item, ttl || undefined), 2);
     request.rows = Math.max(12, Math.min(30, text.split('\n').length + 1));
     requestField.put(text);
   };

@@ -1,22 +1,13 @@
 // Rows: keys, the cells of one row with all versions, and the DynamoDB items in it.
 import { h, exact, fill, jsonText, shown, plain, errorBox, virtual, button, codeDialog, dialog, lineShown, size, number, counted, confirmed, notify } from './dom.js';
-import { bytesOf, bytesShown, escapes, int64Of, textOf, meanings, timeOf, lengthOf, unescaped, base64Of } from './bytes.js';
+import { bytesShown, escapes, textOf, meanings, timeOf, lengthOf, unescaped, base64Of } from './bytes.js';
 import { dynamo, get, post, part, query } from './api.js';
 import { rowCode } from './code.js';
 import { bookkeeping, collected } from './rules.js';
-import { valueShown } from './items.js';
+import { counterOf, counterShown, numbersIn, valueShown } from './items.js';
 import { partsShown } from './parts.js';
 import { headOf } from './head.js';
 import { callsPath, historyPath, itemPath, streamsPath } from './paths.js';
-
-/** numbersIn adds the numbers in a value of DynamoDB to a set. */
-function numbersIn(v, into) {
-  const [[type, x]] = Object.entries(v);
-  if (type === 'N') into.add(x);
-  else if (type === 'NS') for (const n of x) into.add(n);
-  else if (type === 'L' || type === 'M') for (const e of Object.values(x)) numbersIn(e, into);
-  return into;
-}
 
 export async function show(main, { args: [instance, id], info, params, signal, go }) {
   main.classList.add('full');
@@ -119,13 +110,7 @@ export async function show(main, { args: [instance, id], info, params, signal, g
       (carries.get(c) ?? carries.set(c, []).get(c)).push(exact(a.name));
       numbersIn(item.item[a.name], numbers.get(c) ?? numbers.set(c, new Set()).get(c));
     }
-    // Eight bytes are a counter in an aggregate family, and where they are the number of an attribute.
-    const counterOf = (c) => {
-      if (lengthOf(c.value) !== 8) return undefined;
-      const n = int64Of(bytesOf(c.value));
-      return sums.has(c.family) || numbers.get(c.at)?.has(n) ? n : undefined;
-    };
-    for (const c of all) c.counter = counterOf(c);
+    for (const c of all) c.counter = counterOf(c.value, numbers.get(c.at), sums.has(c.family));
     // Times with microseconds are longer, and those of full seconds shorter.
     const times = seen.map((c) => timeOf(c.timestamp)), full = times.every((at) => at.endsWith('.000Z'));
     const time = 'soft mono whole ' + (full ? 'seconds' : times.some((at) => at.length > 24) ? 'micros' : 'millis');
@@ -140,7 +125,7 @@ export async function show(main, { args: [instance, id], info, params, signal, g
           onmouseenter: () => lightAttributes(c.at, true), onmouseleave: () => lightAttributes(c.at, false),
         }, h('span', { class: 'name-of-cell mono' }, c.version ? h('span', { class: 'soft' }, `  version ${c.version + 1}`) : [plain(c.family) + ':', bytesShown(c.qualifier, 80)]),
         h('span', { class: time, title: String(c.timestamp) }, full ? times[i].replace('.000', '') : times[i]),
-        h('span', { class: 'grow' + (c.gone ? ' gone' : ''), 'data-counter': c.counter, title: c.counter && textOf(c.value) }, c.counter ? [h('span', { class: 'mono' }, c.counter), h('span', { class: 'type' }, ' int64')] : bytesShown(c.value, 160)), h('span', { class: 'soft' }, size(lengthOf(c.value))));
+        h('span', { class: 'grow' + (c.gone ? ' gone' : ''), 'data-counter': c.counter, title: c.counter && textOf(c.value) }, c.counter ? counterShown(c.counter) : bytesShown(c.value, 160)), h('span', { class: 'soft' }, size(lengthOf(c.value))));
       },
       look: (i) => lightAttributes(seen[i].at, true), pick: (i) => cellDialog(seen[i], key),
     });

@@ -1,6 +1,6 @@
 // Table: families with their rules in words, splits, and the DynamoDB table over it.
-import { h, shown, plain, button, confirmed, dialog, footer, errorBox, number, counted, size, notify } from './dom.js';
-import { base64Of, bytesShown, escapes, unescaped } from './bytes.js';
+import { h, exact, fill, shown, plain, button, confirmed, dialog, footer, errorBox, number, counted, size, notify } from './dom.js';
+import { base64Of, bytesShown, escapes, unescaped, unescapedText } from './bytes.js';
 import { get, post, remove, dynamo, part, query } from './api.js';
 import { mappingShown } from './mapping.js';
 import { internal, inWords } from './rules.js';
@@ -20,16 +20,31 @@ function segmentSaid(g) {
   return [said, g.time && 'a time', g.reversed && 'greater values first', g.unordered && !derived && 'not sorted by value'].filter(Boolean).join(', ');
 }
 
-async function dynamoTable(name) {
+/** timeToLiveForm asks for the attribute of a table's time to live, or turns it off if it is on, and calls done. */
+function timeToLiveForm(name, attribute, done) {
+  const field = h('input', { class: 'mono', 'aria-label': 'Attribute with the time of expiry', value: exact(attribute ?? ''), placeholder: 'expires', title: escapes, required: true, readonly: Boolean(attribute), autofocus: true });
+  const wrong = h('div');
+  const d = dialog(`Time to live of ${plain(name)}`, h('form', { onsubmit: async (e) => {
+    e.preventDefault();
+    try {
+      await dynamo('UpdateTimeToLive', { TableName: name, TimeToLiveSpecification: { AttributeName: unescapedText(field.value), Enabled: !attribute } });
+      d.close();
+      done();
+    } catch (err) { fill(wrong, errorBox(err)); }
+  } }, h('p', {}, h('label', {}, 'Attribute', field)), h('p', { class: 'soft' }, 'It has a number: the seconds since 1970 after which the item expires. “Delete expired items now” in the ', h('a', { href: '/lab' }, 'Lab'), ' deletes such items at once.'),
+  wrong, footer('Cancel', h('button', { class: 'primary' }, attribute ? 'Turn off' : 'Turn on'))));
+}
+
+async function dynamoTable(name, again) {
   const { response: { Table: t } } = await dynamo('DescribeTable', { TableName: name });
   const ttl = await dynamo('DescribeTimeToLive', { TableName: name }).then((a) => a.response.TimeToLiveDescription, () => undefined);
-  const row = (what, text) => h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, shown(text)));
+  const row = (what, text, act) => h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, shown(text), act && [' ', act]));
   const indexes = [...(t.GlobalSecondaryIndexes ?? []).map((i) => ['global', i]), ...(t.LocalSecondaryIndexes ?? []).map((i) => ['local', i])];
   return h('section', { class: 'card' }, h('h3', {}, h('a', { href: '/d/' + part(name) }, plain(name))), h('table', {}, h('tbody', {},
     row('Key', keyText(t.KeySchema)),
     row('Attributes', t.AttributeDefinitions.map((a) => `${a.AttributeName}: ${a.AttributeType}`).join(', ')),
     row('Capacity', t.BillingModeSummary?.BillingMode === 'PAY_PER_REQUEST' ? 'on demand' : `${t.ProvisionedThroughput?.ReadCapacityUnits} RCU, ${t.ProvisionedThroughput?.WriteCapacityUnits} WCU`),
-    row('Time to live', ttl?.AttributeName ? `${ttl.AttributeName} (${ttl.TimeToLiveStatus.toLowerCase()})` : 'none'),
+    row('Time to live', ttl?.AttributeName ? `${ttl.AttributeName} (${ttl.TimeToLiveStatus.toLowerCase()})` : 'none', button('Set…', () => timeToLiveForm(name, ttl?.AttributeName, again), { 'aria-label': `Set the time to live of ${plain(name)}` })),
     row('Items', number(t.ItemCount ?? 0)),
     indexes.map(([kind, i]) => row(`${kind === 'global' ? 'Global' : 'Local'} index`, `${i.IndexName}: ${keyText(i.KeySchema)}, ${i.Projection.ProjectionType.toLowerCase()}`)))));
 }
@@ -102,7 +117,7 @@ export async function show(main, { args: [instance, id], info, params, again }) 
     return;
   }
   if (!names.length) main.append(h('p', { class: 'soft' }, 'None. Only Bigtable clients use these rows.'));
-  for (const name of names) main.append(await dynamoTable(name).catch(errorBox));
+  for (const name of names) main.append(await dynamoTable(name, again).catch(errorBox));
   main.append(h('h2', {}, 'Danger zone'), h('div', { class: 'bar' }, prefix, button('Drop rows…', async () => {
     const all = !prefix.value;
     if (!await confirmed(all ? 'Delete all rows of the table?' : `Delete the rows that begin with “${plain(prefix.value)}”?`, 'Delete the rows')) return;
