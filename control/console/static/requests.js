@@ -10,8 +10,8 @@ import { historyPath, itemHistoryPath, rowsPath, tableNamed, viewPath } from './
 const kept = 5000; // the server's limit
 const short = { dynamodb: 'ddb', bigtable: 'bt' }; // as in a filter
 
-/** matcher returns the test of a filter such as "endpoint:ddb op:Query status:!ok table:orders >10ms". */
-export function matcher(text) {
+/** matcher returns the test of a filter such as "endpoint:ddb op:Query status:!ok table:orders >10ms". A call has the table and the key too. */
+export function matcher(text, callsOf = () => []) {
   const tests = text.trim().split(/\s+/).filter(Boolean).map((word) => {
     const time = word.match(/^([<>])([\d.]+)(ms|s)$/);
     if (time) {
@@ -24,9 +24,9 @@ export function matcher(text) {
       endpoint: (r) => want === 'ddb' || want === 'dynamodb' ? r.endpoint === 'dynamodb' : want === 'bt' || want === 'bigtable' ? r.endpoint === 'bigtable' : false,
       op: (r) => r.operation.toLowerCase() === want,
       status: (r) => r.status.toLowerCase() === want || !!r.stopped && ['stopped', 'ok'].includes(want),
-      table: (r) => tableOf(r).toLowerCase() === want || (r.table ?? '').toLowerCase() === want,
+      table: (r) => [r, ...callsOf(r)].some((of) => tableOf(of).toLowerCase() === want || (of.table ?? '').toLowerCase() === want),
       test: (r) => (r.test ?? '').toLowerCase().includes(want),
-      key: (r) => keyText(r).toLowerCase().includes(want),
+      key: (r) => [r, ...callsOf(r)].some((of) => keyText(of).toLowerCase().includes(want)),
       attempt: (r) => String(r.attempt ?? 1) === want,
       undefined: (r) => [r.operation, r.table, r.status, r.test].some((s) => s?.toLowerCase().includes(want)),
     }[name];
@@ -118,6 +118,7 @@ export async function show(main, { info, params, signal }) {
   const hidden = (r) => r.own && !own.checked;
   const count = h('small', { 'aria-live': 'polite' });
   const live = h('small');
+  const hides = h('div', { 'aria-live': 'polite' });
   let paused = false, waiting = [], missed = 0; // requests during a pause
   let shownID = 0;
 
@@ -163,18 +164,23 @@ export async function show(main, { info, params, signal }) {
   const side = h('section', { class: 'detail' }, h('h2', {}, 'Request'), h('div', { class: 'scroll soft' }, 'Select a request.'));
 
   function select() {
-    const is = matcher(filter.value);
     for (const [word, b] of toggles) b.setAttribute('aria-pressed', String(has(word)));
     const of = new Map();
     for (const r of all) r.span = undefined;
     for (const r of all) if (r.cause) (of.get(r.cause) ?? of.set(r.cause, []).get(r.cause)).push(r);
     parents = new Set(all.map((r) => r.requestID));
+    // A request matches by the rows of its calls while these have no lines of their own.
+    const is = matcher(filter.value, (r) => inner.checked || r.endpoint !== 'dynamodb' ? [] : of.get(r.requestID) ?? []);
     seen = [];
     let visible = 0;
+    const without = { own: 0, calls: 0, both: 0 }; // matching requests that the boxes hide
     for (const r of all) {
-      if (hidden(r)) continue;
-      visible++;
-      if (isCall(r) || !is(r)) continue;
+      if (!hidden(r)) visible++;
+      if (hidden(r) || isCall(r)) {
+        if (is(r)) without[!isCall(r) ? 'own' : hidden(r) ? 'both' : 'calls']++;
+        continue;
+      }
+      if (!is(r)) continue;
       const calls = of.get(r.requestID);
       of.delete(r.requestID); // the last execution of a query has its preparation
       r.children = calls?.length ?? 0;
@@ -189,10 +195,25 @@ export async function show(main, { info, params, signal }) {
     // The selection stays on its request, wherever that is now.
     list.chosen = seen.findIndex((r) => r.id === shownID);
     count.textContent = `${number(seen.length)} of ${number(visible)}${missed ? `, ${number(missed)} since the pause${missed > waiting.length ? `, ${number(waiting.length)} of them kept` : ''}` : ''}`;
+    const note = filter.value.trim() && hiddenShown(without);
+    if (hides.textContent !== (note?.textContent ?? '')) fill(hides, note); // a button that stays keeps the focus
     if (!visible) fill(side.lastChild, h('div', { class: 'note' }, 'No requests yet. Send one from any client, for example:', lineShown(info.dynamodb
       ? awsLine(info, 'list-tables') : `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${info.instance} ls`),
     'The header x-tabletop-test names the test that sent a request.'));
     list.redraw();
+  }
+  // hiddenShown says which matches the boxes hide. Calls of a listed request are visible in its lines.
+  function hiddenShown({ own: byConsole, calls, both }) {
+    const offers = [];
+    const offer = (n, what, ...boxes) => n && offers.push([`${counted(n, what)} ${n > 1 ? 'are' : 'is'} hidden: `, h('button', { type: 'button', onclick: () => {
+      for (const box of boxes) box.checked = true;
+      filtered();
+    } }, n > 1 ? 'Show them' : 'Show it')]);
+    offer(byConsole, 'console request', own);
+    if (!seen.length) offer(calls, 'Bigtable call', inner);
+    if (!seen.length && !offers.length) offer(both, 'console call', inner, own);
+    if (seen.length && !offers.length) return null;
+    return h('p', { class: 'note' }, !seen.length && (offers.length ? '0 requests match; ' : '0 requests match the filter.'), offers.map((o, i) => [i > 0 && '; ', o]));
   }
   let drawing = 0;
   function arrived(r) {
@@ -250,7 +271,7 @@ export async function show(main, { info, params, signal }) {
       save(trace.file, trace.text);
     })));
   main.append(h('h1', {}, 'Requests'), h('div', { class: 'bar one tools' }, filter, toggles.map(([, b]) => b), h('label', { title: 'List the calls of the DynamoDB endpoint too' }, inner, 'Bigtable calls'), h('label', { title: 'Include requests sent by the console' }, own, 'Console requests'), pause, clear,
-    button('Save as…', saves), count, live),
+    button('Save as…', saves), count, live), hides,
   h('div', { class: 'split' }, lines, side));
   let before;
   do {
