@@ -552,7 +552,7 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	type record struct {
-		ID                                                         int
+		ID, Fault                                                  int
 		Endpoint, Operation, Table, Status, RequestID, Cause, Test string
 		Request                                                    json.RawMessage
 		Calls                                                      []record
@@ -561,6 +561,9 @@ func TestRequests(t *testing.T) {
 	e.must("GET", "requests?endpoint=dynamodb&test=TestRequests", "", &seen)
 	if len(seen.Requests) != 2 || seen.Requests[0].Status != "ThrottlingException" || seen.Requests[1].Status != "OK" || seen.Requests[1].Table != "orders" {
 		t.Fatalf("got %+v", seen)
+	}
+	if seen.Requests[0].Fault == 0 || seen.Requests[1].Fault != 0 {
+		t.Errorf("the faults of a failed and a served request are %d and %d", seen.Requests[0].Fault, seen.Requests[1].Fault)
 	}
 	for i, data := range events {
 		var got record

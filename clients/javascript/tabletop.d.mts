@@ -145,6 +145,8 @@ export interface Request {
 	/** The client's attempt, from 1 on, and its maximum. */
 	attempt?: number
 	attempts?: number
+	/** The number of the fault that answered a DynamoDB request. */
+	fault?: number
 	/** The first key that a DynamoDB request names, the number of its keys, and its key condition. */
 	item?: Item
 	items?: number

@@ -1,5 +1,5 @@
 // Requests: both endpoints, live, with the Bigtable calls of a DynamoDB request.
-import { h, fill, shown, plain, virtual, button, codeDialog, dialog, footer, lineShown, save, errorBox, size, number, counted } from './dom.js';
+import { h, fill, shown, plain, virtual, button, codeDialog, dialog, footer, lineShown, removal, save, errorBox, size, number, counted } from './dom.js';
 import { bytesShown, textOf } from './bytes.js';
 import { get, events, query, remove } from './api.js';
 import { callsShown, millis, spansOf, statusShown, statusText, tableOf, track } from './calls.js';
@@ -99,6 +99,7 @@ export function requestShown(whole, info, narrow) {
       whole.key && word('Key', 'key', key), whole.item && fact('Item', h('span', {}, narrow && !/\s/.test(key) ? h('button', { type: 'button', class: 'word', title: `Filter by key:${plain(key)}`, onclick: () => narrow(`key:${key}`) }, shown(key)) : shown(key), ' ', h('a', { href: itemHistoryPath(whole.table, whole.item) }, 'History')), true),
       fact('Condition', whole.condition, true), fact('Statement', whole.statement, true), fact('Started', h('time', { class: 'mono', datetime: whole.start, title: whole.start }, whole.start.slice(11, 23))), fact('Duration', millis(whole.millis)), fact('Attempt', attemptText(whole)), fact('Size', whole.bytes && size(whole.bytes)), fact('Rows', whole.rows && number(whole.rows)),
       fact('Rows read', whole.rowsRead && number(whole.rowsRead)), fact('Capacity', capacityOf(whole.operation, whole.response)), fact('Endpoint', whole.endpoint === 'dynamodb' ? 'DynamoDB' : 'Bigtable'), word('Test', 'test', whole.test, whole.test, true), fact('Request ID', whole.requestID, whole.requestID?.length > 16), fact('Sent by', whole.own && 'the console, not counted')),
+    whole.fault && h('div', { class: 'note' }, 'A fault caused this response: ', removal(`faults/dynamodb/${whole.fault}`)),
     whole.stopped && h('p', { class: 'soft' }, 'The caller stopped reading: it had enough rows.'),
     whole.cut && h('p', { class: 'soft' }, 'The bodies are longer than 64 KiB and are not kept in full.'),
     whole.calls?.length > 0 && [h('h2', {}, whole.endpoint === 'dynamodb' ? `As Bigtable: ${counted(whole.calls.length, 'call')}` : 'Prepared by'), callsShown(whole.calls, whole.endpoint === 'dynamodb' && whole)],
@@ -136,7 +137,7 @@ export async function show(main, { info, params, signal }) {
         ['soft mono whole', r.start.slice(11, 19)], ['soft type', [isCall(r) ? '└ ' : '', short[r.endpoint], r.own && h('span', { class: 'own', title: 'Sent by the console' }, ' ⌂')]],
         ['mono', [!isCall(r) && toggle(r), h('span', { title: plain(r.operation) }, plain(r.operation))]], ['mono', plain(tableOf(r)), plain(tableOf(r))],
         ['', r.key ? bytesShown(r.key, 80) : h('span', { class: 'data mono' }, plain(keyText(r).slice(0, 200))), plain(keyText(r).slice(0, 2000))],
-        ['', [statusShown(r), r.attempt > 1 && h('span', { class: 'soft' }, ` ↻${r.attempt}`)], [plain(statusText(r)), attemptText(r) && `attempt ${attemptText(r)}`].filter(Boolean).join(', ')],
+        ['', [r.fault && h('span', { class: 'bad' }, 'fault '), statusShown(r), r.attempt > 1 && h('span', { class: 'soft' }, ` ↻${r.attempt}`)], [plain(statusText(r)), r.fault && 'of a fault', attemptText(r) && `attempt ${attemptText(r)}`].filter(Boolean).join(', ')],
         ['soft whole', [millis(r.millis), r.span && track(r.span)]], ['soft', r.bytes ? size(r.bytes) : ''], ['soft', r.rows ? number(r.rows) : ''], ['soft', r.test && plain(r.test), r.test && plain(r.test)],
       ].map(([kind, shows, title], n) => h('span', { class: `${columns[n][0]} ${kind}`, title }, shows)));
     },
