@@ -217,8 +217,13 @@ func TestAcceptance(t *testing.T) {
 	}
 	e.must("GET", "dump", "", &dump)
 	before := strings.Count(dump.Text, "k0")
-	var now struct{ Now time.Time }
-	e.must("POST", "clock", `{"advance":"25h"}`, &now)
+	var now struct {
+		Now     time.Time
+		Expired int
+	}
+	if e.must("POST", "clock", `{"advance":"25h"}`, &now); now.Expired != items {
+		t.Errorf("the clock deleted %d items, want %d", now.Expired, items)
+	}
 	if want := time.Unix(1_700_000_000, 0).Add(25 * time.Hour); !now.Now.Equal(want) {
 		t.Errorf("it is %v, want %v", now.Now, want)
 	}

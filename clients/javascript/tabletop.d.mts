@@ -36,7 +36,8 @@ export interface Heat {
 	large: { key: Bytes; bytes: number; more?: boolean }[]
 }
 export interface Snapshot { name: string; taken: string; bytes: number }
-export interface Clock { now: string; frozen: boolean }
+/** The clock; after a move, expired is the number of items that the move deleted. */
+export interface Clock { now: string; frozen: boolean; expired?: number }
 /** The servers and their addresses; paused is the name of the paused Go test, or "". */
 export interface Info {
 	version: string
