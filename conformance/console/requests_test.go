@@ -286,7 +286,7 @@ func TestRequests_Hidden(t *testing.T) {
 	p.until(lines + " === 1 && document.querySelector('[data-request]').innerText.includes('PutItem')")
 	p.sound("the requests of a row")
 
-	p.visit("/requests?f=" + url.QueryEscape("endpoint:bt op:MutateRow"))
+	p.visit("/requests?f=" + "endpoint:bt")
 	p.until("/^0 requests match; \\d+ Bigtable calls? (is|are) hidden: Show (it|them)$/.test(" + said + ")")
 	p.click("main > [aria-live] > .note button")
 	p.until(lines + " > 0 && " + boxes + " === 'true,false'")
