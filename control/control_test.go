@@ -217,8 +217,13 @@ func TestAcceptance(t *testing.T) {
 	}
 	e.must("GET", "dump", "", &dump)
 	before := strings.Count(dump.Text, "k0")
-	var now struct{ Now time.Time }
-	e.must("POST", "clock", `{"advance":"25h"}`, &now)
+	var now struct {
+		Now     time.Time
+		Expired int
+	}
+	if e.must("POST", "clock", `{"advance":"25h"}`, &now); now.Expired != items {
+		t.Errorf("the clock deleted %d items, want %d", now.Expired, items)
+	}
 	if want := time.Unix(1_700_000_000, 0).Add(25 * time.Hour); !now.Now.Equal(want) {
 		t.Errorf("it is %v, want %v", now.Now, want)
 	}
@@ -552,7 +557,7 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	type record struct {
-		ID                                                         int
+		ID, Fault                                                  int
 		Endpoint, Operation, Table, Status, RequestID, Cause, Test string
 		Request                                                    json.RawMessage
 		Calls                                                      []record
@@ -561,6 +566,9 @@ func TestRequests(t *testing.T) {
 	e.must("GET", "requests?endpoint=dynamodb&test=TestRequests", "", &seen)
 	if len(seen.Requests) != 2 || seen.Requests[0].Status != "ThrottlingException" || seen.Requests[1].Status != "OK" || seen.Requests[1].Table != "orders" {
 		t.Fatalf("got %+v", seen)
+	}
+	if seen.Requests[0].Fault == 0 || seen.Requests[1].Fault != 0 {
+		t.Errorf("the faults of a failed and a served request are %d and %d", seen.Requests[0].Fault, seen.Requests[1].Fault)
 	}
 	for i, data := range events {
 		var got record

@@ -58,11 +58,13 @@ const maxLead = 290 * 365 * 24 * time.Hour
 type clockState struct {
 	Now    time.Time `json:"now"`
 	Frozen bool      `json:"frozen"`
+	// Expired is the number of items that the move of the clock deleted.
+	Expired int64 `json:"expired,omitempty"`
 }
 
 func (s *Server) clockNow() clockState {
 	c := s.opts.Lab.Clock()
-	return clockState{c.Now(), c.Frozen()}
+	return clockState{Now: c.Now(), Frozen: c.Frozen()}
 }
 
 func (s *Server) clock(*http.Request) (any, error) { return s.clockNow(), nil }
@@ -111,6 +113,7 @@ func (s *Server) setClock(r *http.Request) (any, error) {
 	if last := from(maxLead); by > 0 && (by == math.MaxInt64 || c.Now().Add(by).After(last)) {
 		return nil, badRequest("the clock may be at most 290 years ahead of the machine's clock, until %s", last.UTC().Format(time.RFC3339))
 	}
+	before := s.opts.Endpoint.Reaped()
 	if by > 0 {
 		if _, err := s.opts.Lab.Advance(by); err != nil {
 			return nil, err
@@ -121,7 +124,9 @@ func (s *Server) setClock(r *http.Request) (any, error) {
 			return nil, err
 		}
 	}
-	return s.clockNow(), nil
+	out := s.clockNow()
+	out.Expired = s.opts.Endpoint.Reaped() - before
+	return out, nil
 }
 
 func (s *Server) gc(r *http.Request) (any, error) {

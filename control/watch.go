@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/control/internal/access"
 	"github.com/tabletop-emu/tabletop/control/internal/requests"
+	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
+	"github.com/tabletop-emu/tabletop/control/lab/fault"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
@@ -46,6 +49,7 @@ type record struct {
 	Stopped   bool      `json:"stopped,omitempty"`  // the caller canceled the read after it had enough
 	Attempt   int       `json:"attempt,omitempty"`  // of the client, from 1 on
 	Attempts  int       `json:"attempts,omitempty"` // its maximum
+	Fault     uint64    `json:"fault,omitempty"`    // of DynamoDB, that answered it
 
 	// Of a DynamoDB request.
 	Item      json.RawMessage `json:"item,omitempty"`  // the first key that it names
@@ -67,7 +71,7 @@ func recordOf(r *requests.Record, whole bool) record {
 	out := record{
 		ID: r.ID, Endpoint: r.Endpoint, Operation: r.Operation, Table: r.Table(), Status: r.Status, Text: r.Text, Start: r.Start,
 		Millis: float64(r.Duration.Microseconds()) / 1000, Rows: r.Rows, RowsRead: r.RowsRead, Statement: r.Statement, Bytes: r.Bytes, RequestID: r.RequestID, Cause: r.Cause, Test: r.Test,
-		Own: r.Own, Stopped: r.Stopped, Attempt: r.Attempt, Attempts: r.Attempts,
+		Own: r.Own, Stopped: r.Stopped, Attempt: r.Attempt, Attempts: r.Attempts, Fault: r.Fault,
 	}
 	if len(r.Key()) > 0 {
 		key := bytesOf(r.Key())
@@ -293,6 +297,9 @@ func (s *Server) recorded(ctx context.Context, ask func(context.Context, string,
 	if err != nil {
 		said := asError(err)
 		call.Status = said.Status
+		if by, ok := errors.AsType[*dynamodb.FaultError](err); ok {
+			call.HTTP = call.HTTP.WithContext(fault.With(call.HTTP.Context(), by.Fault))
+		}
 		call.Response, _ = json.Marshal(map[string]string{"__type": said.Code, "message": said.Text}) // a map of strings never fails
 	}
 	s.log.DynamoDB(call)

@@ -36,7 +36,8 @@ export interface Heat {
 	large: { key: Bytes; bytes: number; more?: boolean }[]
 }
 export interface Snapshot { name: string; taken: string; bytes: number }
-export interface Clock { now: string; frozen: boolean }
+/** The clock; after a move, expired is the number of items that the move deleted. */
+export interface Clock { now: string; frozen: boolean; expired?: number }
 /** The servers and their addresses; paused is the name of the paused Go test, or "". */
 export interface Info {
 	version: string
@@ -145,6 +146,8 @@ export interface Request {
 	/** The client's attempt, from 1 on, and its maximum. */
 	attempt?: number
 	attempts?: number
+	/** The number of the fault that answered a DynamoDB request. */
+	fault?: number
 	/** The first key that a DynamoDB request names, the number of its keys, and its key condition. */
 	item?: Item
 	items?: number

@@ -252,3 +252,41 @@ func TestRequests_Tools(t *testing.T) {
 	p.until("[...document.querySelectorAll('dialog .foot button')].map((b) => b.textContent).join() === 'Close,NDJSON,Trace'")
 	p.sound("the tools")
 }
+
+// TestRequests_Hidden: the history of a row leads to its calls, which also find their DynamoDB request. The list
+// says which matches it hides, and shows them.
+func TestRequests_Hidden(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.ddb.Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.call(t, "CreateTable", `{"TableName":"pairs","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"a","KeyType":"HASH"},{"AttributeName":"b","KeyType":"RANGE"}],
+		"AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"},{"AttributeName":"b","AttributeType":"S"}]}`)
+	srv.send(t, "PutItem", `{"TableName":"pairs","Item":{"a":{"S":"x"},"b":{"S":"1"}}}`)
+	p := open(t, ctx, srv)
+	ask[bool](p, "fetch('/api/v1/query', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({operation: 'PutItem', request: {TableName: 'pairs', Item: {a: {S: 'x'}, b: {S: '1'}}}, own: true})}).then((r) => r.ok)")
+	const (
+		lines = "document.querySelectorAll('[data-request]').length"
+		own   = "document.querySelectorAll('[data-request] .own').length"
+		said  = "(document.querySelector('main > [aria-live] > .note')?.innerText ?? '')"
+		boxes = "[...document.querySelectorAll('.tools input[type=checkbox]')].map((e) => e.checked).join()"
+	)
+	p.visit("/history/pairs?item=" + url.QueryEscape(`{"a":{"S":"x"},"b":{"S":"1"}}`))
+	p.until("document.querySelectorAll('[data-event]').length > 1")
+	p.click("main > .bar a[href^='/requests']")
+	p.until("location.pathname === '/requests' && " + lines + " > 0 && " + said + ".includes('hidden')")
+	if got := ask[string](p, said+" + '|' + "+boxes); !strings.Contains(got, "console request") || !strings.HasSuffix(got, "Show them|true,false") && !strings.HasSuffix(got, "Show it|true,false") {
+		t.Errorf("the requests for the row say %q", got)
+	}
+	p.shoot("requests-hidden")
+	p.click("main > [aria-live] > .note button")
+	p.until(own + " > 0 && " + said + " === '' && " + boxes + " === 'true,true'")
+	ask[bool](p, "([...document.querySelectorAll('.tools input[type=checkbox]')].forEach((e) => e.click()), true)")
+	p.until(lines + " === 1 && document.querySelector('[data-request]').innerText.includes('PutItem')")
+	p.sound("the requests of a row")
+
+	p.visit("/requests?f=key:none")
+	p.until(said + " === '0 requests match the filter.'")
+	p.sound("no request")
+}

@@ -116,8 +116,8 @@ export function errorBox(err) {
 // Pages for the requests that remedies name.
 const places = { tables: ['/', 'Home'], requests: ['/requests', 'Requests'], faults: ['/lab', 'Lab'], snapshots: ['/lab', 'Lab'], migrate: ['/migration', 'Migration'] };
 
-// removal returns a button that removes a fault.
-const removal = (path) => button('Remove the fault', async (b) => {
+/** removal returns a button that removes a fault. */
+export const removal = (path) => button('Remove the fault', async (b) => {
   await remove(path);
   b.replaceWith('It is removed now.');
 });

@@ -3,7 +3,7 @@ import { h, fill, plain, virtual, button, errorBox, number, counted } from './do
 import { bytesOf, textOf, timeOf, unescaped, base64Of } from './bytes.js';
 import { get, part, projectOf, query } from './api.js';
 import { keyShown } from './changes.js';
-import { rowsPath, tableNamed } from './paths.js';
+import { callsPath, rowsPath, tableNamed } from './paths.js';
 import { requestShown, requestLine } from './requests.js';
 import { bookkeeping } from './rules.js';
 import { changeShown, entriesText, joined, microsAt, recordShown } from './streams.js';
@@ -66,7 +66,7 @@ export async function show(main, { args, info, params, signal }) {
       if (signal.aborted) return;
       events = eventsOf(found, row?.cells ?? []);
       fill(heading, 'History of ', keyShown(found));
-      fill(links, h('a', { href: rowsPath(t, info, found.key) }, row ? 'Row' : 'Rows (this row does not exist)'), h('a', { href: '/requests' + query({ f: 'key:' + textOf(found.key, 100) }) }, 'Requests'), h('small', {}, plain(`${t.instance} / ${t.table}`)));
+      fill(links, h('a', { href: rowsPath(t, info, found.key) }, row ? 'Row' : 'Rows (this row does not exist)'), h('a', { href: callsPath(t, found.key) }, 'Requests'), h('small', {}, plain(`${t.instance} / ${t.table}`)));
       fill(notes, found.more && h('p', { class: 'soft' }, 'Older events are not shown. Reads are left out before writes.'), !found.streamed && h('p', { class: 'soft' }, 'The table has no change stream', !found.recorded?.length && ', and its DynamoDB tables have no streams', '. ', h('a', { href: '/streams' }, 'Enable a stream')));
       count.textContent = counted(events.length, 'event');
       list.redraw();

@@ -3,9 +3,10 @@ import { h, fill, plain, number, counted, size, errorBox, button } from './dom.j
 import { at, clockOf, ticksOf } from './axis.js';
 import { bytesShown, textOf } from './bytes.js';
 import { get, part, query } from './api.js';
+import { serverTime } from './app.js';
 import { headOf } from './head.js';
 import { partName, partsShown } from './parts.js';
-import { historyPath, rowsPath, ruleLink } from './paths.js';
+import { callsPath, historyPath, rowsPath, ruleLink } from './paths.js';
 
 const metrics = {
   operations: (c) => c.reads + c.writes, reads: (c) => c.reads, writes: (c) => c.writes, rows: (c) => c.rows, bytes: (c) => c.bytes, errors: (c) => c.errors,
@@ -14,7 +15,7 @@ const spans = { '15 minutes': ['15m', '1s', 1], 'an hour': ['1h', '1m', 60], '24
 const percent = (n, all) => `${(100 * n / all).toFixed(1)}%`;
 const nothing = { reads: 0, writes: 0, rows: 0, bytes: 0, errors: 0 };
 
-/** findings returns the anomalies: [text, rules, bucket], where rules are [id, name]. */
+/** findings returns the anomalies: [text, rules, bucket, advice], where rules are [id, name]. */
 export function findings(map) {
   const out = map.large.map((row) => [
     row.more ? 'A row has more than 256 MB, the limit' : `A row has ${size(row.bytes)}; the guides advise less than 100 MB`, [['L41', 'row-too-large']],
@@ -31,7 +32,9 @@ export function findings(map) {
     if (map.keys.length === 1 || sums[i] <= 0.2 * all || sums[i] < 3 * fair(i)) continue;
     // The share is that of the table below the map: of the operations, or of the rows of bulk requests.
     const [share, what] = [[operations, 'operations'], [metrics.rows, 'rows read and written']].map(([of, name]) => [of(k) / (total(of) || 1), name]).sort(([a], [b]) => b - a)[0];
-    out.push([`One ${k.first.base64 === k.last.base64 ? 'row' : 'key range'} takes ${percent(share, 1)} of the ${what}`, [['L26', 'hot-key-range']], i]);
+    const row = k.first.base64 === k.last.base64;
+    out.push([`One ${row ? 'row' : 'key range'} takes ${percent(share, 1)} of the ${what}`, [['L26', 'hot-key-range']], i,
+      row ? 'Another key moves a single row, and does not spread it. Divide its writes over several rows, or keep it in a cache.' : 'Put a value that spreads the traffic in front of the keys.']);
   }
   // Writes ascend if the middle of a moment's writes is rarely before that of the previous moment.
   const peaks = map.columns.map((c) => {
@@ -93,7 +96,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
   over.append(cursor, brush);
   const picture = h('div', { class: 'heat' }, canvas, keys, ofKeys, beside, times, legend, ofTimes, over);
   const marks = h('div'), sums = h('div');
-  let map, bounds = null, paused = false, chosen = params.has('span');
+  let map, loaded, bounds = null, paused = false, chosen = params.has('span');
   let window_ = null; // the shown part: keys, [first, last], and times in seconds, [start, end); each null for all
 
   async function load(whole) {
@@ -101,6 +104,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
       const [last, step] = spans[span.value];
       map = await get(`heat/${part(instance)}/${part(id)}` + query({ project, last, step, limit: 256 }));
       if (signal.aborted) return;
+      loaded = serverTime() / 1000;
       // A page that was opened without a time range shows the shortest one that has counts.
       if (!map.keys.length && !chosen) {
         span.selectedIndex = (span.selectedIndex + 1) % span.options.length;
@@ -142,7 +146,9 @@ export async function show(main, { args: [instance, id], info, params, signal })
     const [first, last] = window_?.keys ?? [0, map.keys.length - 1];
     const [, , seconds] = spans[span.value];
     // A load of seconds has moments before it: a single column would not look like a map over time.
-    const stop = new Date(map.columns.at(-1).start) / 1000 + seconds;
+    // The map ends at the present, also long after the last operation.
+    const latest = new Date(map.columns.at(-1).start) / 1000;
+    const stop = latest + seconds * Math.max(1, Math.floor((loaded - latest) / seconds));
     const [start, end] = window_?.times ?? [Math.min(new Date(map.columns[0].start) / 1000, stop - fewest * seconds), stop];
     // There are columns only for moments with counts: the moments between them are empty.
     const width = Math.max(1, Math.round((end - start) / seconds)), height = last - first + 1;
@@ -176,7 +182,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     renew(beside, [found, first, last, map.keys.length], () => [found.filter(([, , i]) => i >= first && i <= last).map(([text, rules, i]) =>
       at(h('a', { href: rowsAt(i), title: text, 'aria-label': `${ids(rules)}: ${text}`, class: 'mono' }, ids(rules)), 'top', (i - first + 0.5) / height)),
     found.filter(([, , i]) => i < 0).map(([text, rules]) => h('span', { title: text, class: 'mono' }, '⤡ ' + ids(rules)))]);
-    renew(marks, found, () => found.map(([text, rules, i]) => h('div', { class: 'note warn' }, text, i >= 0 && [': ', bytesShown(map.keys[i].first, 80)], '. Lint: ', rules.map(([id, name], n) => [n > 0 && ', ', ruleLink(id, name)]))));
+    renew(marks, found, () => found.map(([text, rules, i, advice]) => h('div', { class: 'note warn' }, text, i >= 0 && [': ', bytesShown(map.keys[i].first, 80)], '. ', advice && advice + ' ', 'Lint: ', rules.map(([id, name], n) => [n > 0 && ', ', ruleLink(id, name)]))));
     const total = ofKey.reduce((a, b) => a + b, 0);
     const busiest = ofKey.map((n, i) => [n, first + i]).filter(([n]) => n > 0).sort(([a], [b]) => b - a).slice(0, 12);
     const what = metric.value;
@@ -249,7 +255,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
   }
 
   const single = (k) => k.first.base64 && k.first.base64 === k.last.base64;
-  const linksOf = (i) => [h('a', { href: rowsAt(i) }, 'Rows'), single(map.keys[i]) && [' · ', h('a', { href: historyPath(t, info, map.keys[i].first) }, 'History')]];
+  const linksOf = (i) => [h('a', { href: rowsAt(i) }, 'Rows'), single(map.keys[i]) && [' · ', h('a', { href: historyPath(t, info, map.keys[i].first) }, 'History'), ' · ', h('a', { href: callsPath(t, map.keys[i].first) }, 'Requests')]];
   const rowsAt = (i) => rowsPath(t, info) + (rowsPath(t, info).includes('?') ? '&' : '?') + query({ start: textOf(map.keys[i].first, 4096), end: map.keys[i + 1] && textOf(map.keys[i + 1].first, 4096) }).slice(1);
   const clamp = (n, least, most) => Math.max(least, Math.min(most, n));
 
@@ -260,7 +266,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
   }
   function point({ x, y }, links = false) {
     const c = bounds.columns.find((column) => column.x === x)?.cells[y] ?? nothing, k = map.keys[y];
-    fill(tip, `${clockOf(bounds.start + x * bounds.seconds)} · `, bytesShown(k.first, 80), !single(k) && map.keys[y + 1] && [' to ', bytesShown(map.keys[y + 1].first, 80)], ` · ${counted(c.reads, 'read')}, ${counted(c.writes, 'write')}, ${counted(c.rows, 'row')}, ${size(c.bytes)}, ${counted(c.errors, 'error')}`, links && [' · ', linksOf(y)]);
+    fill(tip, `${clockOf(bounds.start + x * bounds.seconds)} · `, bytesShown(k.first, 80), !single(k) && map.keys[y + 1] && [' to ', bytesShown(map.keys[y + 1].first, 80)], ` · ${counted(c.reads, 'read')}, ${counted(c.writes, 'write')}, ${single(k) ? `row read or written ${counted(c.rows, 'time')}` : `${counted(c.rows, 'row')} read or written`}, ${size(c.bytes)}, ${counted(c.errors, 'error')}`, links && [' · ', linksOf(y)]);
   }
 
   // frame puts an element around the places from one to another; null for the whole width or height.

@@ -26,6 +26,7 @@ const titled = (title, href) => h('h2', {}, title, h('a', { class: 'guide', href
 export async function show(main, { info, again, signal }) {
   const said = h('div', { 'aria-live': 'polite' });
   const done = (text) => { fill(said, h('div', { class: 'note' }, text)); };
+  const deleted = (items) => `${counted(items, 'expired item')} deleted`;
   const guarded = (label, act, props) => button(label, act, props);
 
   // The clock.
@@ -34,10 +35,10 @@ export async function show(main, { info, again, signal }) {
   const timeText = () => serverTime().toISOString().slice(0, 19).replace('T', ' ') + ' UTC';
   const tick = () => { now.textContent = `${timeText()}, ${frozen ? 'frozen' : 'running'}`; };
   async function clock(change) {
-    await post('clock', change);
+    const { expired = 0 } = await post('clock', change);
     ({ clock: { frozen } } = await standing());
     tick();
-    done(`The time is ${timeText()}. Work due until then was done.`);
+    done(`The time is ${timeText()}.${change.advance || change.set ? ` Work due until then was done: ${deleted(expired)}.` : ''}`);
   }
   tick();
   const by = h('input', { class: 'mono', size: 8, value: '25h', 'aria-label': 'Advance by' });
@@ -51,7 +52,7 @@ export async function show(main, { info, again, signal }) {
   const dueCard = h('section', { class: 'card' }, titled('Garbage collection and time to live', '/docs/tasks/ttl'),
     h('div', { class: 'bar' },
       guarded('Collect garbage now', async () => { const { cells } = await post('gc'); done(`Garbage collection deleted ${counted(cells, 'cell')}.`); }),
-      guarded('Delete expired items now', async () => { const { items } = await post('ttl'); done(`${counted(items, 'expired item')} deleted.`); })),
+      guarded('Delete expired items now', async () => { const { items } = await post('ttl'); done(`${deleted(items)}.${items ? '' : ' A move of the clock deletes the items that expire until then.'}`); })),
     h('p', { class: 'soft' }, 'As in the service, reads return expired cells until they are deleted. The Rows page strikes them through.'),
     h('div', { class: 'bar last' }, copier('Copy as testkit code', 'env.RunGC()')));
 
@@ -112,7 +113,8 @@ export async function show(main, { info, again, signal }) {
       try { await post('faults', form.fault()); } catch (err) { fill(wrong, errorBox(err)); return; }
       await faults();
       done('The fault is armed.');
-    }, { class: 'primary' }), copier('Copy as testkit code', () => faultCode(form.fault()))), wrong);
+    }, { class: 'primary' }), copier('Copy as testkit code', () => faultCode(form.fault()))), wrong,
+    h('p', { class: 'soft' }, 'Faults do not affect changes on pages of the console, such as Save in the dialog of an item. ', h('a', { href: '/query' }, 'Try them in Query')));
 
   // Other clients may change the same state, also during the first reads.
   live.addEventListener('tick', tick, { signal });

@@ -1,5 +1,5 @@
 // Requests: both endpoints, live, with the Bigtable calls of a DynamoDB request.
-import { h, fill, shown, plain, virtual, button, codeDialog, dialog, footer, lineShown, save, errorBox, size, number, counted } from './dom.js';
+import { h, fill, shown, plain, virtual, button, codeDialog, dialog, footer, lineShown, removal, save, errorBox, size, number, counted } from './dom.js';
 import { bytesShown, textOf } from './bytes.js';
 import { get, events, query, remove } from './api.js';
 import { callsShown, millis, spansOf, statusShown, statusText, tableOf, track } from './calls.js';
@@ -10,8 +10,8 @@ import { historyPath, itemHistoryPath, rowsPath, tableNamed, viewPath } from './
 const kept = 5000; // the server's limit
 const short = { dynamodb: 'ddb', bigtable: 'bt' }; // as in a filter
 
-/** matcher returns the test of a filter such as "endpoint:ddb op:Query status:!ok table:orders >10ms". */
-export function matcher(text) {
+/** matcher returns the test of a filter such as "endpoint:ddb op:Query status:!ok table:orders >10ms". A call has the table and the key too. */
+export function matcher(text, callsOf = () => []) {
   const tests = text.trim().split(/\s+/).filter(Boolean).map((word) => {
     const time = word.match(/^([<>])([\d.]+)(ms|s)$/);
     if (time) {
@@ -24,9 +24,9 @@ export function matcher(text) {
       endpoint: (r) => want === 'ddb' || want === 'dynamodb' ? r.endpoint === 'dynamodb' : want === 'bt' || want === 'bigtable' ? r.endpoint === 'bigtable' : false,
       op: (r) => r.operation.toLowerCase() === want,
       status: (r) => r.status.toLowerCase() === want || !!r.stopped && ['stopped', 'ok'].includes(want),
-      table: (r) => tableOf(r).toLowerCase() === want || (r.table ?? '').toLowerCase() === want,
+      table: (r) => [r, ...callsOf(r)].some((of) => tableOf(of).toLowerCase() === want || (of.table ?? '').toLowerCase() === want),
       test: (r) => (r.test ?? '').toLowerCase().includes(want),
-      key: (r) => keyText(r).toLowerCase().includes(want),
+      key: (r) => [r, ...callsOf(r)].some((of) => keyText(of).toLowerCase().includes(want)),
       attempt: (r) => String(r.attempt ?? 1) === want,
       undefined: (r) => [r.operation, r.table, r.status, r.test].some((s) => s?.toLowerCase().includes(want)),
     }[name];
@@ -99,6 +99,7 @@ export function requestShown(whole, info, narrow) {
       whole.key && word('Key', 'key', key), whole.item && fact('Item', h('span', {}, narrow && !/\s/.test(key) ? h('button', { type: 'button', class: 'word', title: `Filter by key:${plain(key)}`, onclick: () => narrow(`key:${key}`) }, shown(key)) : shown(key), ' ', h('a', { href: itemHistoryPath(whole.table, whole.item) }, 'History')), true),
       fact('Condition', whole.condition, true), fact('Statement', whole.statement, true), fact('Started', h('time', { class: 'mono', datetime: whole.start, title: whole.start }, whole.start.slice(11, 23))), fact('Duration', millis(whole.millis)), fact('Attempt', attemptText(whole)), fact('Size', whole.bytes && size(whole.bytes)), fact('Rows', whole.rows && number(whole.rows)),
       fact('Rows read', whole.rowsRead && number(whole.rowsRead)), fact('Capacity', capacityOf(whole.operation, whole.response)), fact('Endpoint', whole.endpoint === 'dynamodb' ? 'DynamoDB' : 'Bigtable'), word('Test', 'test', whole.test, whole.test, true), fact('Request ID', whole.requestID, whole.requestID?.length > 16), fact('Sent by', whole.own && 'the console, not counted')),
+    whole.fault && h('div', { class: 'note' }, 'A fault caused this response: ', removal(`faults/dynamodb/${whole.fault}`)),
     whole.stopped && h('p', { class: 'soft' }, 'The caller stopped reading: it had enough rows.'),
     whole.cut && h('p', { class: 'soft' }, 'The bodies are longer than 64 KiB and are not kept in full.'),
     whole.calls?.length > 0 && [h('h2', {}, whole.endpoint === 'dynamodb' ? `As Bigtable: ${counted(whole.calls.length, 'call')}` : 'Prepared by'), callsShown(whole.calls, whole.endpoint === 'dynamodb' && whole)],
@@ -118,6 +119,7 @@ export async function show(main, { info, params, signal }) {
   const hidden = (r) => r.own && !own.checked;
   const count = h('small', { 'aria-live': 'polite' });
   const live = h('small');
+  const hides = h('div', { 'aria-live': 'polite' });
   let paused = false, waiting = [], missed = 0; // requests during a pause
   let shownID = 0;
 
@@ -135,7 +137,7 @@ export async function show(main, { info, params, signal }) {
         ['soft mono whole', r.start.slice(11, 19)], ['soft type', [isCall(r) ? '└ ' : '', short[r.endpoint], r.own && h('span', { class: 'own', title: 'Sent by the console' }, ' ⌂')]],
         ['mono', [!isCall(r) && toggle(r), h('span', { title: plain(r.operation) }, plain(r.operation))]], ['mono', plain(tableOf(r)), plain(tableOf(r))],
         ['', r.key ? bytesShown(r.key, 80) : h('span', { class: 'data mono' }, plain(keyText(r).slice(0, 200))), plain(keyText(r).slice(0, 2000))],
-        ['', [statusShown(r), r.attempt > 1 && h('span', { class: 'soft' }, ` ↻${r.attempt}`)], [plain(statusText(r)), attemptText(r) && `attempt ${attemptText(r)}`].filter(Boolean).join(', ')],
+        ['', [r.fault && h('span', { class: 'bad' }, 'fault '), statusShown(r), r.attempt > 1 && h('span', { class: 'soft' }, ` ↻${r.attempt}`)], [plain(statusText(r)), r.fault && 'of a fault', attemptText(r) && `attempt ${attemptText(r)}`].filter(Boolean).join(', ')],
         ['soft whole', [millis(r.millis), r.span && track(r.span)]], ['soft', r.bytes ? size(r.bytes) : ''], ['soft', r.rows ? number(r.rows) : ''], ['soft', r.test && plain(r.test), r.test && plain(r.test)],
       ].map(([kind, shows, title], n) => h('span', { class: `${columns[n][0]} ${kind}`, title }, shows)));
     },
@@ -163,18 +165,23 @@ export async function show(main, { info, params, signal }) {
   const side = h('section', { class: 'detail' }, h('h2', {}, 'Request'), h('div', { class: 'scroll soft' }, 'Select a request.'));
 
   function select() {
-    const is = matcher(filter.value);
     for (const [word, b] of toggles) b.setAttribute('aria-pressed', String(has(word)));
     const of = new Map();
     for (const r of all) r.span = undefined;
     for (const r of all) if (r.cause) (of.get(r.cause) ?? of.set(r.cause, []).get(r.cause)).push(r);
     parents = new Set(all.map((r) => r.requestID));
+    // A request matches by the rows of its calls while these have no lines of their own.
+    const is = matcher(filter.value, (r) => inner.checked || r.endpoint !== 'dynamodb' ? [] : of.get(r.requestID) ?? []);
     seen = [];
     let visible = 0;
+    const without = { own: 0, calls: 0, both: 0 }; // matching requests that the boxes hide
     for (const r of all) {
-      if (hidden(r)) continue;
-      visible++;
-      if (isCall(r) || !is(r)) continue;
+      if (!hidden(r)) visible++;
+      if (hidden(r) || isCall(r)) {
+        if (is(r)) without[!isCall(r) ? 'own' : hidden(r) ? 'both' : 'calls']++;
+        continue;
+      }
+      if (!is(r)) continue;
       const calls = of.get(r.requestID);
       of.delete(r.requestID); // the last execution of a query has its preparation
       r.children = calls?.length ?? 0;
@@ -189,10 +196,25 @@ export async function show(main, { info, params, signal }) {
     // The selection stays on its request, wherever that is now.
     list.chosen = seen.findIndex((r) => r.id === shownID);
     count.textContent = `${number(seen.length)} of ${number(visible)}${missed ? `, ${number(missed)} since the pause${missed > waiting.length ? `, ${number(waiting.length)} of them kept` : ''}` : ''}`;
+    const note = filter.value.trim() && hiddenShown(without);
+    if (hides.textContent !== (note?.textContent ?? '')) fill(hides, note); // a button that stays keeps the focus
     if (!visible) fill(side.lastChild, h('div', { class: 'note' }, 'No requests yet. Send one from any client, for example:', lineShown(info.dynamodb
       ? awsLine(info, 'list-tables') : `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${info.instance} ls`),
     'The header x-tabletop-test names the test that sent a request.'));
     list.redraw();
+  }
+  // hiddenShown says which matches the boxes hide. Calls of a listed request are visible in its lines.
+  function hiddenShown({ own: byConsole, calls, both }) {
+    const offers = [];
+    const offer = (n, what, ...boxes) => n && offers.push([`${counted(n, what)} ${n > 1 ? 'are' : 'is'} hidden: `, h('button', { type: 'button', onclick: () => {
+      for (const box of boxes) box.checked = true;
+      filtered();
+    } }, n > 1 ? 'Show them' : 'Show it')]);
+    offer(byConsole, 'console request', own);
+    if (!seen.length) offer(calls, 'Bigtable call', inner);
+    if (!seen.length && !offers.length) offer(both, 'console call', inner, own);
+    if (seen.length && !offers.length) return null;
+    return h('p', { class: 'note' }, !seen.length && (offers.length ? '0 requests match; ' : '0 requests match the filter.'), offers.map((o, i) => [i > 0 && '; ', o]));
   }
   let drawing = 0;
   function arrived(r) {
@@ -250,7 +272,7 @@ export async function show(main, { info, params, signal }) {
       save(trace.file, trace.text);
     })));
   main.append(h('h1', {}, 'Requests'), h('div', { class: 'bar one tools' }, filter, toggles.map(([, b]) => b), h('label', { title: 'List the calls of the DynamoDB endpoint too' }, inner, 'Bigtable calls'), h('label', { title: 'Include requests sent by the console' }, own, 'Console requests'), pause, clear,
-    button('Save as…', saves), count, live),
+    button('Save as…', saves), count, live), hides,
   h('div', { class: 'split' }, lines, side));
   let before;
   do {

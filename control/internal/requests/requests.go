@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/tabletop-emu/tabletop/control/lab/fault"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/internal/probe"
@@ -83,12 +84,14 @@ type Record struct {
 	// Attempt is the number of the client's attempt, from 1, and Attempts the maximum number of
 	// attempts. Each is 0 if the client did not send it.
 	Attempt, Attempts int
-	table             string
-	key               []byte
-	kind              protoreflect.MessageType // of an RPC's request
-	request           []byte                   // complete, or its first maxBodyBytes
-	response          []byte                   // likewise; of DynamoDB
-	cut               bool                     // request or response is incomplete
+	// Fault is the number of the fault that answered a DynamoDB request; 0 if the server did.
+	Fault    uint64
+	table    string
+	key      []byte
+	kind     protoreflect.MessageType // of an RPC's request
+	request  []byte                   // complete, or its first maxBodyBytes
+	response []byte                   // likewise; of DynamoDB
+	cut      bool                     // request or response is incomplete
 }
 
 // Log keeps the latest records. It is safe for concurrent use.
@@ -189,6 +192,9 @@ func (l *Log) DynamoDB(c *facade.Call) {
 	e.attempt, e.attempts = attemptOf(c.HTTP.Header.Get(retryHeader))
 	asked, answered := c.Request[:min(len(c.Request), maxBodyBytes)], c.Response[:min(len(c.Response), maxBodyBytes)]
 	e.lengths[request], e.lengths[response] = int32(len(asked)), int32(len(answered))
+	if f := fault.Of(c.HTTP.Context()); f != nil {
+		e.fault = f.ID()
+	}
 	clip(&e, &p)
 
 	l.mu.Lock()
@@ -260,7 +266,7 @@ func of(id uint64, e *entry, kept []byte) Record {
 		ID: id, Endpoint: e.endpoint, Start: e.start, Duration: e.duration, Status: "OK", Rows: e.rows, RowsRead: e.rowsRead, Bytes: e.bytes,
 		Operation: valid(p[operation]), RequestID: valid(p[requestID]), Cause: valid(p[causeID]), Test: valid(p[testName]), Text: valid(p[text]), Statement: valid(p[statement]),
 		table: valid(p[table]), key: p[rowKey], kind: e.kind, request: p[request], response: p[response], cut: e.cut,
-		Stopped: e.stopped, Attempt: int(e.attempt), Attempts: int(e.attempts),
+		Stopped: e.stopped, Attempt: int(e.attempt), Attempts: int(e.attempts), Fault: e.fault,
 	}
 	r.Own = probe.IsID(r.RequestID) || probe.IsID(r.Cause)
 	switch {

@@ -41,6 +41,7 @@ type entry struct {
 	stopped  bool                     // see Record.Stopped
 	attempt  int32                    // see Record.Attempt
 	attempts int32                    // see Record.Attempts
+	fault    uint64                   // see Record.Fault
 	at       int                      // index of the first part in the memory
 	lengths  [parts]int32
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/control/lab"
@@ -27,6 +28,7 @@ type Endpoint struct {
 	opts   facade.Options
 	given  []*mapping.Mapping // of New
 	faults *fault.Set
+	reaped atomic.Int64 // see Reaped
 
 	mu     sync.RWMutex // held shared by requests
 	server *facade.Server
@@ -250,8 +252,13 @@ func (e *Endpoint) ReapExpired(ctx context.Context) (items int, err error) {
 	if e.server == nil {
 		return 0, nil
 	}
-	return e.server.ReapExpired(lab.Probe(ctx))
+	items, err = e.server.ReapExpired(lab.Probe(ctx))
+	e.reaped.Add(int64(items))
+	return items, err
 }
+
+// Reaped returns the number of expired items that were deleted so far.
+func (e *Endpoint) Reaped() int64 { return e.reaped.Load() }
 
 // Close stops the server, and the servers of snapshots, if they are running.
 func (e *Endpoint) Close() error {

@@ -283,6 +283,9 @@ func (e *Endpoint) faulty(r *http.Request) (resp *http.Response, next *http.Requ
 	}
 	resp, err = e.applyFaults(r, &req)
 	if refused, ok := awserr.As(err); ok {
+		if by, ok := errors.AsType[*FaultError](err); ok {
+			r = r.WithContext(fault.With(r.Context(), by.Fault))
+		}
 		resp, err = answered(r, refused.HTTPStatus, facade.ErrorBody(refused)), nil
 	}
 	if observe := e.opts.Observe; resp != nil && observe != nil {

@@ -4,6 +4,7 @@
 package fault
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,6 +96,19 @@ func (f *Fault) Hits() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.hits
+}
+
+type answerKey struct{}
+
+// With returns a context for the report of a request that f answered.
+func With(ctx context.Context, f *Fault) context.Context {
+	return context.WithValue(ctx, answerKey{}, f)
+}
+
+// Of returns the fault that answered the request of a report; nil if the server did.
+func Of(ctx context.Context) *Fault {
+	f, _ := ctx.Value(answerKey{}).(*Fault)
+	return f
 }
 
 // Remove ends the fault. It may still affect running calls.
