@@ -79,10 +79,8 @@ func warningsOfRows(ctx context.Context, s *Server, id string) ([]string, error)
 	if slices.ContainsFunc(s.opts.Lab.DB().Tables(""), func(t *engine.Table) bool {
 		_, table := ids(t.Name)
 		return table == id
-	}) || slices.ContainsFunc(views, func(v emu.View) bool { return strings.HasSuffix(v.Name, "/materializedViews/"+id) }) {
-		return nil, nil
-	}
-	if s.opts.Endpoint.RowsOf(ctx, id) != "" { // the fault affects the rows of this DynamoDB table
+	}) || slices.ContainsFunc(views, func(v emu.View) bool { return strings.HasSuffix(v.Name, "/materializedViews/"+id) }) ||
+		s.opts.Endpoint.RowsOf(ctx, id) != "" { // the fault affects the rows of this DynamoDB table
 		return nil, nil
 	}
 	return []string{fmt.Sprintf("Bigtable table %q does not exist at present", id)}, nil
@@ -126,7 +124,7 @@ func (s *Server) naming(r *http.Request, err error) error {
 	return out
 }
 
-// nearestTable returns the remedy for a misspelled DynamoDB table.
+// nearestTable returns the remedy for a misspelled name of a table, given those that exist.
 func nearestTable(name string, names []string) string {
 	if near := nearest.To(name, names); near != "" {
 		return fmt.Sprintf("the nearest name is %q; %s", near, tablesRemedy)

@@ -168,7 +168,7 @@ func TestHelp_Documents(t *testing.T) {
 	all := topics()
 	for _, d := range firstDocuments {
 		if !slices.Contains(all, d[0]) {
-			t.Errorf("help names %s, which is no document", d[0])
+			t.Errorf("help names the missing document %s", d[0])
 		}
 	}
 	index := helpOf(t, defaultHelpWidth, "help", "index")

@@ -203,10 +203,10 @@ func (p *program) command(ctx context.Context, args []string) int {
 		return p.fail(err)
 	}
 	parsed, err := p.parse(parser, arranged(args))
-	if _, known := errors.AsType[*exitError](err); err != nil && !known {
-		err = &exitError{exitBadInput, err}
-	}
 	if err != nil {
+		if _, known := errors.AsType[*exitError](err); !known {
+			err = &exitError{exitBadInput, err}
+		}
 		return p.fail(err)
 	}
 	if err := p.runParsed(ctx, parsed); err != nil {

@@ -23,7 +23,7 @@ func TestParse_Rules(t *testing.T) {
 			}
 			choices++
 			if v.Target.Kind() != reflect.String {
-				t.Errorf("%s: %s has choices, and is no text", n.Path(), v.ShortSummary())
+				t.Errorf("%s: %s has choices, and must be a text", n.Path(), v.ShortSummary())
 			}
 		}
 		_, runs := n.Target.Addr().Interface().(runner)

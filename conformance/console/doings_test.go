@@ -173,7 +173,7 @@ func TestItem_Form(t *testing.T) {
 	last("Type", "N")
 	last("Value", "one")
 	if got := ask[string](p, "document.querySelector('[data-diff]').textContent"); !ask[bool](p, disabled) || got != "list: not a number." {
-		t.Errorf("a number that is none: %s", got)
+		t.Errorf("a text in place of a number: %s", got)
 	}
 	last("Type", "L")
 	last("Value", "[{")

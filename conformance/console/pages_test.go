@@ -31,6 +31,18 @@ func (p *tab) see(prefix string, pages map[string]string) {
 	}
 }
 
+// startPairs starts a server with the DynamoDB table pairs, whose key has the texts a and b.
+func startPairs(t *testing.T) *server {
+	t.Helper()
+	srv := start(t)
+	if err := srv.ddb.Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.call(t, "CreateTable", `{"TableName":"pairs","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"a","KeyType":"HASH"},{"AttributeName":"b","KeyType":"RANGE"}],
+		"AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"},{"AttributeName":"b","AttributeType":"S"}]}`)
+	return srv
+}
+
 func (s *server) call(t *testing.T, operation, request string) {
 	t.Helper()
 	if _, err := s.ddb.Call(t.Context(), operation, []byte(request)); err != nil {

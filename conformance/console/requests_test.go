@@ -257,12 +257,7 @@ func TestRequests_Tools(t *testing.T) {
 // says which matches it hides, and shows them.
 func TestRequests_Hidden(t *testing.T) {
 	ctx := browser(t)
-	srv := start(t)
-	if err := srv.ddb.Open(); err != nil {
-		t.Fatal(err)
-	}
-	srv.call(t, "CreateTable", `{"TableName":"pairs","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"a","KeyType":"HASH"},{"AttributeName":"b","KeyType":"RANGE"}],
-		"AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"},{"AttributeName":"b","AttributeType":"S"}]}`)
+	srv := startPairs(t)
 	srv.send(t, "PutItem", `{"TableName":"pairs","Item":{"a":{"S":"x"},"b":{"S":"1"}}}`)
 	p := open(t, ctx, srv)
 	ask[bool](p, "fetch('/api/v1/query', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({operation: 'PutItem', request: {TableName: 'pairs', Item: {a: {S: 'x'}, b: {S: '1'}}}, own: true})}).then((r) => r.ok)")
