@@ -137,7 +137,7 @@ meta: ## run 100,000 random operations on the engine and on its model
 	$(GO) test ./internal/test/metamorphic -count=1 -timeout=60m -meta.ops=100000
 
 .PHONY: bench-compare
-bench-compare: ## measure the targets of docs/performance.md beside peers (about 25 minutes; nothing else should run; needs the load harness, in ../shared/bench or HARNESS=dir)
+bench-compare: ## measure the targets of docs/performance.md beside peers (about 45 minutes; nothing else should run; needs the load harness, in ../shared/bench or HARNESS=dir)
 	$(GO) run -C conformance ./benchcompare $(if $(HARNESS),-harness $(abspath $(HARNESS))) -out ../docs/performance.md
 
 .PHONY: distance

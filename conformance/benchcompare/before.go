@@ -88,6 +88,8 @@ func flagsOf(program string) ([]string, error) {
 			flags[0] = "-pgo=" + shippedProfile
 		case s.Key == "-trimpath" && s.Value == "true":
 			flags = append(flags, "-trimpath")
+		case s.Key == "-tags":
+			flags = append(flags, "-tags="+s.Value)
 		}
 	}
 	return flags, nil

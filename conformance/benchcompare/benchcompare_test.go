@@ -34,6 +34,9 @@ func TestReport(t *testing.T) {
 		`{"target":"null","workload":"checkandmutate","p50_us":40}`,
 		`{"target":"null","workload":"load/100000","p50_us":40,"units_s":9}`,
 		`{"target":"null","workload":"scan/all","errors":1}`,
+		`{"target":"ours","workload":"query100","server_cpu_us":60}`,
+		`{"target":"ours-again","workload":"query100","server_cpu_us":63}`,
+		`{"target":"dynoxide","workload":"query100","server_cpu_us":100}`,
 		`{"target":"ours","workload":"startup","p50_us":9}`,
 		`{"target":"dynoxide","workload":"startup","p50_us":3}`,
 		`{"target":"ours","workload":"migrate/100","rss_mb":300}`,
@@ -59,9 +62,10 @@ func TestReport(t *testing.T) {
 		"| load/100000, rate | 1100 | cbtemulator 1000 |  | 1.1 | ≥ 1.2 | **missed** |",
 		"| checkandmutate, p50 | refused | cbtemulator 100 | 40 (0.4) |  | ≤ 1 | **failed** |",
 		"| gc/1000/on, worst | – | cbtemulator – |  |  | ≤ 0.1 | not measured |",
+		"| query100, server CPU | 60 | dynoxide 100 | 0.6 | 0.63 | ≤ 0.75 | holds |",
 		"| startup, p50 | 9 | dynoxide 3 | 3 |  |  |",
 		"| migrate/100, resident memory | 300 |  |  | ≤ 512 | holds |",
-		"2 of ", "5 were measured",
+		"3 of ", "6 were measured",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)

@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	flags.StringVar(&b.harness, "harness", "../../shared/bench", "the folder, `DIR`, of the load harness")
 	flags.StringVar(&b.cache, "cache", filepath.Join(os.TempDir(), "tabletop-bench"), "the folder, `DIR`, of built peers")
-	flags.IntVar(&b.reps, "reps", 3, fmt.Sprintf("repetitions for each median; with -before at least %d, and by default %d", leastPairs, beforeReps))
+	flags.IntVar(&b.reps, "reps", 5, fmt.Sprintf("repetitions for each median; with -before at least %d, and by default %d", leastPairs, beforeReps))
 	flags.IntVar(&b.rows, "rows", 100_000, "rows of the base table")
 	flags.IntVar(&b.items, "items", 5_000, "items of the DynamoDB table")
 	flags.StringVar(&b.growth, "growth", "10000,100000,1000000", "table sizes of the growth and memory rows; the last is swept")

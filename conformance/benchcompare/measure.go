@@ -19,6 +19,7 @@ import (
 // The servers, by their name in the results.
 const (
 	ours        = "ours"
+	oursAgain   = "ours-again" // a second copy of ours
 	oursOnDisk  = "ours-disk"
 	cbtemulator = "cbtemulator"
 	dynoxide    = "dynoxide"
@@ -60,11 +61,11 @@ const partTimeout = 10 * time.Minute
 func parts() []part {
 	bigtable := []string{ours, cbtemulator}
 	return []part{
-		{"bigtable", []string{ours, cbtemulator, null}, 0, func(b *bench, ctx context.Context, server string, rep int) error {
+		{"bigtable", []string{ours, cbtemulator, oursAgain, null}, 0, func(b *bench, ctx context.Context, server string, rep int) error {
 			if server == null {
 				return b.bigtable(ctx, server, rep, "pointwrite,pointread,rmw,cam,admin", "2s")
 			}
-			return b.bigtable(ctx, server, rep, "pointwrite,load,pointread,scan,rmw,cam,filter,admin,wide", "2s")
+			return b.bigtable(ctx, server, rep, "pointwrite,load,pointread,scan,rmw,cam,filter,admin,wide,versions", "2s")
 		}},
 		{"points", bigtable, 0, (*bench).points},
 		{"long", []string{ours}, 0, func(b *bench, ctx context.Context, server string, rep int) error {
@@ -73,7 +74,7 @@ func parts() []part {
 		{"growth", bigtable, growthReps, func(b *bench, ctx context.Context, server string, rep int) error {
 			return b.bigtable(ctx, server, rep, "growth,gc", "5s", "-growth", b.growth)
 		}},
-		{"dynamodb", []string{ours, oursOnDisk, dynoxide, null}, 0, (*bench).dynamoDB},
+		{"dynamodb", []string{ours, oursOnDisk, dynoxide, oursAgain, null}, 0, (*bench).dynamoDB},
 		{"changes", []string{ours}, 0, (*bench).changes},
 		{"startup", []string{ours, cbtemulator, dynoxide}, 0, (*bench).startup},
 		{"migrate", []string{ours}, growthReps, (*bench).migrate},
@@ -179,7 +180,7 @@ func (b *bench) servers(p part, rep int) []string {
 // build builds our program, the harness if a part needs it, and the peers. With -before it copies that
 // program twice instead of building peers.
 func (b *bench) build(ctx context.Context, names []string) error {
-	how := []string{"-pgo=" + shippedProfile} // as shipped: see the Makefile
+	how := []string{"-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-pgo=" + shippedProfile} // as shipped: see the Makefile
 	if b.profiles != "" {
 		how = []string{"-pgo=off", "-trimpath"} // a profile is independent of earlier ones, and names no folder of this machine
 	}
@@ -204,6 +205,8 @@ func (b *bench) build(ctx context.Context, names []string) error {
 	copies := map[string]string{ourProgram: linked}
 	if b.before != "" {
 		copies[before], copies[beforeAgain] = b.before, b.before
+	} else {
+		copies[oursAgain] = linked
 	}
 	for name, original := range copies {
 		program, err := os.ReadFile(filepath.Clean(original))
@@ -318,7 +321,7 @@ func (b *bench) argv(server, addr, data string, dynamoDB bool) []string {
 		return []string{filepath.Join(b.cache, "bin", "dynoxide"), "serve", "--port", port, "--log", "quiet"}
 	}
 	program := ourProgram
-	if server == before || server == beforeAgain {
+	if server == before || server == beforeAgain || server == oursAgain {
 		program = server
 	}
 	argv := []string{filepath.Join(b.binaries, program), "serve", "--bigtable", addr, "--dynamodb", "off"}

@@ -47,7 +47,7 @@ func report(rs *results, b *bench) (text string, missed int) {
 	}
 	fmt.Fprintf(&w, "\nIt took %s. Workloads have the names of the load harness, and cN for N concurrent calls; changes/… is the cost of recorded changes and statements, go/… the project's own benchmarks, migrate/… `tabletop migrate verify`.\n", took.Round(time.Second))
 	fmt.Fprintf(&w, "Times are in microseconds, memory is in MB, rates are per second.\n\n")
-	fmt.Fprintf(&w, "The floor is the time of the same calls on a server of the harness that answers at once and stores nothing, with its ratio to the peer.\n")
+	fmt.Fprintf(&w, "The floor is the time of the same calls on a server of the harness that answers at once and stores nothing, with its ratio to the peer. \"Ours again\" is the ratio of a second copy of our program in the same run: a difference between the two is noise.\n")
 
 	measured, bounded := 0, 0
 	var group []reportRow
@@ -75,13 +75,17 @@ func report(rs *results, b *bench) (text string, missed int) {
 	return w.String(), missed
 }
 
-// writeGroup writes the table of a group, with a column of floors if it has any.
+// writeGroup writes the table of a group. Floors and ratios of a copy have a column if there are any.
 func writeGroup(w io.Writer, name string, rows []reportRow) {
-	head := reportRow{what: "what", ours: "ours", peer: "compared with", ratio: "ratio", target: "target", floor: "floor"}
+	head := reportRow{what: "what", ours: "ours", peer: "compared with", ratio: "ratio", again: "ours again", target: "target", floor: "floor"}
 	floors := slices.ContainsFunc(rows, func(r reportRow) bool { return r.floor != "" })
+	copies := slices.ContainsFunc(rows, func(r reportRow) bool { return r.again != "" })
 	_, _ = fmt.Fprintf(w, "\n## %s\n\n", name)
 	for i, r := range append([]reportRow{head}, rows...) {
 		cells := []string{r.what, r.ours, r.peer, r.ratio, r.target, string(r.verdict)}
+		if copies {
+			cells = slices.Insert(cells, 4, r.again)
+		}
 		if floors {
 			cells = slices.Insert(cells, 3, r.floor)
 		}
@@ -105,8 +109,8 @@ const (
 
 // reportRow is a row of the report.
 type reportRow struct {
-	what, ours, peer, floor, ratio, target string
-	verdict                                verdict
+	what, ours, peer, floor, ratio, again, target string
+	verdict                                       verdict
 }
 
 func (t target) judge(rs *results) reportRow {
@@ -131,6 +135,9 @@ func (t target) judge(rs *results) reportRow {
 		row.peer = with + " " + figure(theirs, okTheirs)
 		if least, ok := rs.median(point{null, t.ours.workload}, t.metric.value); ok && okTheirs && t.metric.name == p50.name {
 			row.floor = fmt.Sprintf("%s (%s)", figure(least, true), figure(least/theirs, true))
+		}
+		if again, ok := rs.median(point{oursAgain, t.ours.workload}, t.metric.value); ok && okTheirs && t.metric.name == serverCPU.name {
+			row.again = figure(again/theirs, true)
 		}
 		okMine = okMine && okTheirs && theirs != 0
 		ratio = mine / theirs
