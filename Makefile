@@ -138,7 +138,7 @@ nightly: ## run long checks outside .ci/run: race of both tiers of all packages,
 
 .PHONY: meta
 meta: ## run 100,000 random operations on the engine and on its model
-	$(GO) test ./internal/test/metamorphic -count=1 -timeout=60m -meta.ops=100000
+	$(GO) test ./emu -run "^TestMetamorphic" -count=1 -timeout=60m -meta.ops=100000
 
 .PHONY: bench-compare
 bench-compare: ## measure the targets of docs/performance.md beside peers (about 25 minutes; nothing else should run; needs the load harness, in ../shared/bench or HARNESS=dir)
