@@ -103,10 +103,10 @@ test-stress: ## run the quick tier RUNS times beside two busy loops, shuffled, o
 	$(GO) run ./internal/test/stress -runs $(RUNS)
 
 # The packages with concurrent code.
-RACED := ./engine/... ./emu/... ./facade ./facade/internal/store/... ./facade/internal/jobs ./facade/internal/kinesis/... \
+RACED := ./engine/... ./emu/... ./facade ./facade/internal/store/... ./facade/internal/kinesis/... \
 	./facade/internal/throttle ./facade/internal/insights ./control/... ./testkit/... \
 	./internal/btclient ./internal/fastserver ./internal/inproc ./internal/heat ./internal/filelock \
-	./internal/preflight ./internal/test/failures ./internal/extsort ./internal/pull ./migrate/stream ./migrate/internal/kinesis ./migrate/internal/settled
+	./internal/preflight ./internal/extsort ./internal/pull ./migrate/stream ./migrate/internal/kinesis ./migrate/internal/settled
 
 # Inputs that expand in the server: sequential, and slow with the detector.
 RACE_SKIP ?= ^TestBombs_
