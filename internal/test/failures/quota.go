@@ -92,7 +92,7 @@ func (s *quotaStream) RecvMsg(m any) error {
 	return s.ClientStream.RecvMsg(m)
 }
 
-// Quota: a load into a Bigtable that accepts seven rows at a time is complete, and so are
+// Quota tests that a load into a Bigtable that accepts seven rows at a time is complete, and so are
 // the batches of an endpoint. Its client repeats unprocessed items, and halves a refused
 // request; a request of no more items than the Bigtable accepts is not refused. Most calls are
 // accepted.
