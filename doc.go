@@ -65,4 +65,4 @@
 //   - emu.Support, facade.Operations and docs/support.md list the supported RPCs and operations.
 package tabletop
 
-//go:generate go test ./internal/test/lint -count=1 -run TestSupportTables -update
+//go:generate go test ./cmd/tabletop -count=1 -run TestSupportTables -update.support

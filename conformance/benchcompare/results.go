@@ -130,7 +130,7 @@ func middle(values []float64) float64 {
 // pair of sub-benchmarks, ours and its counterpart, run in turn in one process.
 func (b *bench) goBenchmarks(ctx context.Context, _ string, rep int) error {
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkCompare", "-benchtime", "1s",
-		"./engine", "./emu", "./testkit", "./facade", "./control/internal/requests")
+		"./engine", "./emu", "./testkit", "./facade", "./control")
 	cmd.Dir = repository
 	out, err := cmd.CombinedOutput()
 	if err != nil {

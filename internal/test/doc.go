@@ -5,7 +5,6 @@
 //     property tests; stress: the quick tier beside busy loops.
 //   - model, metamorphic: a naive Bigtable, and random operations on it and on the engine. model
 //     shares only types and errors with the engine.
-//   - bombs: small inputs that expand in the server.
 //   - failures: failing Bigtables behind the DynamoDB endpoint and the loader.
 //   - faultdisk: disks that fail.
 //   - labserver: a lab with its control API; serveout: the output of tabletop serve;

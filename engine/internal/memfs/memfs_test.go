@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 )
@@ -317,46 +316,5 @@ func TestMemFS_Concurrent(t *testing.T) {
 	wg.Wait()
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestMemFS_Pebble runs a store with its log on a FS through flushes, a
-// checkpoint and opening again.
-func TestMemFS_Pebble(t *testing.T) {
-	t.Parallel()
-	fs := testMemFS(t)
-	open := func(dir string) *pebble.DB {
-		d, err := pebble.Open(dir, &pebble.Options{FS: fs, MemTableSize: 64 << 10})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
-	d := open("db")
-	value := bytes.Repeat([]byte("v"), 1000)
-	for i := range 2000 {
-		if err := d.Set([]byte{byte(i >> 8), byte(i)}, value, pebble.Sync); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := errors.Join(d.Checkpoint("copy"), d.Close()); err != nil {
-		t.Fatal(err)
-	}
-	for _, dir := range []string{"db", "copy"} {
-		d := open(dir)
-		it, err := d.NewIter(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		for it.First(); it.Valid(); it.Next() {
-			n++
-		}
-		if n != 2000 {
-			t.Errorf("%s: %d keys, want 2000", dir, n)
-		}
-		if err := errors.Join(it.Close(), d.Close()); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

@@ -1,9 +1,9 @@
 // Package failures tests requests, loads and verifications over a failing Bigtable. Each call fails
-// in each way in which a remote server can fail, once and permanently. The package contains only
-// tests.
+// in each way in which a remote server can fail, once and permanently. The tests
+// that run it are in testkit.
 //
 // The results are in a table in docs/reliability.md. The test compares the table with its results,
 // and go generate rewrites it. Time is virtual, so waiting for a hanging server takes no wall time.
 package failures
 
-//go:generate go test . -run TestMatrix$ -count=1 -rewrite
+//go:generate go test ../../../testkit -run TestMatrix$ -count=1 -failures.rewrite

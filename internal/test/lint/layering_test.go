@@ -116,6 +116,11 @@ var layers = []layerRule{
 		why:     "the program links no test code",
 	},
 	{
+		folders: []string{"internal/test/failures"},
+		denied:  []string{module + "/testkit", module + "/control", module + "/cmd"},
+		why:     "it lets the calls of the DynamoDB endpoint and of loads fail",
+	},
+	{
 		folders: []string{"internal/test/labserver"},
 		denied:  []string{module + "/testkit", module + "/cmd"},
 		why:     "it starts the servers of control's tests",

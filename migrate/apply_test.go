@@ -1,4 +1,4 @@
-package apply_test
+package migrate_test
 
 import (
 	"context"
@@ -63,15 +63,15 @@ func mustLoad(tb testing.TB, text string) *layout.Mapping {
 	return m
 }
 
-// target is a Bigtable with the tables of a mapping. hook is called before each write of rows.
-type target struct {
+// applyTarget is a Bigtable with the tables of a mapping. hook is called before each write of rows.
+type applyTarget struct {
 	grpc.ClientConnInterface
 	m    *layout.Mapping
 	mu   sync.Mutex // one hook at a time
 	hook func() error
 }
 
-func newTarget(tb testing.TB, m *layout.Mapping) *target {
+func newApplyTarget(tb testing.TB, m *layout.Mapping) *applyTarget {
 	tb.Helper()
 	db, err := engine.Open(engine.Options{})
 	if err != nil {
@@ -86,7 +86,7 @@ func newTarget(tb testing.TB, m *layout.Mapping) *target {
 			tb.Error(err)
 		}
 	})
-	to := &target{ClientConnInterface: server.Conn(), m: m}
+	to := &applyTarget{ClientConnInterface: server.Conn(), m: m}
 	position := layout.Family{Name: lens.FamilyPosition, GC: layout.GC{Versions: 1}}
 	b := table.NewBigtable(to, table.Options{})
 	for _, x := range m.Indexes() {
@@ -100,7 +100,7 @@ func newTarget(tb testing.TB, m *layout.Mapping) *target {
 	return to
 }
 
-func (c *target) before(method string) error {
+func (c *applyTarget) before(method string) error {
 	if c.hook == nil || !strings.Contains(method, "MutateRow") {
 		return nil
 	}
@@ -109,14 +109,14 @@ func (c *target) before(method string) error {
 	return c.hook()
 }
 
-func (c *target) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+func (c *applyTarget) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	if err := c.before(method); err != nil {
 		return err
 	}
 	return c.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
 }
 
-func (c *target) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c *applyTarget) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if err := c.before(method); err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (c *target) NewStream(ctx context.Context, desc *grpc.StreamDesc, method st
 }
 
 // writer returns a writer that fails the test if a change is refused.
-func (c *target) writer(tb testing.TB, guarded bool) *apply.Writer {
+func (c *applyTarget) writer(tb testing.TB, guarded bool) *apply.Writer {
 	tb.Helper()
 	return &apply.Writer{
 		B: table.NewBigtable(c, table.Options{}), Mapping: c.m, Guarded: guarded,
@@ -134,18 +134,18 @@ func (c *target) writer(tb testing.TB, guarded bool) *apply.Writer {
 
 // text returns the cells of all tables without positions, one per line. Times of index entries are
 // left out.
-func (c *target) text(t *testing.T) string {
+func (c *applyTarget) text(t *testing.T) string {
 	t.Helper()
 	var lines []string
 	b := table.NewBigtable(c, table.Options{})
-	for i, id := range tables(c.m) {
+	for i, id := range mappedTables(c.m) {
 		for row, err := range b.Rows(t.Context(), btclient.Read{Table: id, Spans: []layout.Span{{}}}) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, cell := range row.Cells {
 				if cell.Family != lens.FamilyPosition {
-					lines = append(lines, line(id, i > 0, row.Key, cell))
+					lines = append(lines, cellLine(id, i > 0, row.Key, cell))
 				}
 			}
 		}
@@ -153,7 +153,7 @@ func (c *target) text(t *testing.T) string {
 	return strings.Join(lines, "\n")
 }
 
-func tables(m *layout.Mapping) []string {
+func mappedTables(m *layout.Mapping) []string {
 	ids := []string{m.TargetTable()}
 	for _, x := range m.Indexes() {
 		ids = append(ids, x.TargetTable())
@@ -161,18 +161,18 @@ func tables(m *layout.Mapping) []string {
 	return ids
 }
 
-func line(id string, index bool, row []byte, c layout.Cell) string {
+func cellLine(id string, index bool, row []byte, c layout.Cell) string {
 	if index {
 		c.Timestamp = 0
 	}
 	return fmt.Sprintf("%s %q %s:%q @%d %q", id, row, c.Family, c.Qualifier, c.Timestamp, c.Value)
 }
 
-// wanted returns the text of the tables that hold exactly the items, each with the default time of
+// wantedCells returns the text of the tables that hold exactly the items, each with the default time of
 // its cells.
-func wanted(t *testing.T, m *layout.Mapping, items map[string]apply.Change) string {
+func wantedCells(t *testing.T, m *layout.Mapping, items map[string]apply.Change) string {
 	t.Helper()
-	cells := make([][]string, len(tables(m)))
+	cells := make([][]string, len(mappedTables(m)))
 	for _, c := range items {
 		if c.Now == nil {
 			continue
@@ -182,7 +182,7 @@ func wanted(t *testing.T, m *layout.Mapping, items map[string]apply.Change) stri
 			t.Fatal(err)
 		}
 		for _, cell := range placed.Cells {
-			cells[0] = append(cells[0], line(tables(m)[0], false, placed.Row, cell))
+			cells[0] = append(cells[0], cellLine(mappedTables(m)[0], false, placed.Row, cell))
 		}
 		back, _ := m.Returned(c.Now, placed)
 		for i, x := range m.Indexes() {
@@ -192,7 +192,7 @@ func wanted(t *testing.T, m *layout.Mapping, items map[string]apply.Change) stri
 			}
 			for _, cell := range entry.Cells {
 				if ok {
-					cells[i+1] = append(cells[i+1], line(x.TargetTable(), true, entry.Row, cell))
+					cells[i+1] = append(cells[i+1], cellLine(x.TargetTable(), true, entry.Row, cell))
 				}
 			}
 		}
@@ -200,22 +200,22 @@ func wanted(t *testing.T, m *layout.Mapping, items map[string]apply.Change) stri
 	return strings.Join(slices.Concat(cells...), "\n")
 }
 
-// sorted compares texts whose lines may have another order.
-func sorted(text string) string {
+// sortedLines compares texts whose lines may have another order.
+func sortedLines(text string) string {
 	lines := strings.Split(text, "\n")
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
 }
 
-// position returns the position of the n-th change of a source.
-func position(n int) apply.Position {
+// applyPosition returns the position of the n-th change of a source.
+func applyPosition(n int) apply.Position {
 	p := apply.Position{Epoch: 1}
 	binary.BigEndian.PutUint64(p.Order[12:], uint64(n)) //nolint:gosec // not negative
 	return p
 }
 
-// drawItem draws an item of one of ten keys; nil if it does not exist.
-func drawItem(r *rand.Rand, many bool, n int) (key, item attr.Item) {
+// drawApplied draws an item of one of ten keys; nil if it does not exist.
+func drawApplied(r *rand.Rand, many bool, n int) (key, item attr.Item) {
 	if many {
 		key = attr.Item{"PK": attr.String(fmt.Sprint("p", n/5)), "SK": attr.String([]string{"c1700000000000", "c1700000000001", "views", "l1", "l2"}[n%5])}
 	} else {
@@ -251,26 +251,26 @@ func drawItem(r *rand.Rand, many bool, n int) (key, item attr.Item) {
 	return key, item
 }
 
-// history draws the items of an export and the changes after it. images tells how often a change has
+// applyHistory draws the items of an export and the changes after it. images tells how often a change has
 // its old image: 0 never, 1 sometimes, 2 always.
-func history(r *rand.Rand, many bool, images int) (export map[string]apply.Change, changes []apply.Change) {
+func applyHistory(r *rand.Rand, many bool, images int) (export map[string]apply.Change, changes []apply.Change) {
 	export = map[string]apply.Change{}
 	now := map[string]attr.Item{}
 	for n := range 10 {
-		key, item := drawItem(r, many, n)
+		key, item := drawApplied(r, many, n)
 		if item != nil {
 			name := string(attr.AppendItemJSON(nil, key))
 			export[name], now[name] = apply.Change{Key: key, Now: item, Cells: 1e15}, item
 		}
 	}
 	for i := range 5 + r.IntN(40) {
-		key, item := drawItem(r, many, r.IntN(10))
+		key, item := drawApplied(r, many, r.IntN(10))
 		name := string(attr.AppendItemJSON(nil, key))
 		was := now[name]
 		if was == nil && item == nil {
 			continue
 		}
-		c := apply.Change{Key: key, Now: item, Position: position(i + 1), Time: 1e15 + int64(i)*1e6, Cells: 1e15 + int64(i/2)*1000}
+		c := apply.Change{Key: key, Now: item, Position: applyPosition(i + 1), Time: 1e15 + int64(i)*1e6, Cells: 1e15 + int64(i/2)*1000}
 		if c.Complete = images == 2 || images == 1 && r.IntN(2) == 0; c.Complete && was != nil {
 			c.Was = []attr.Item{was}
 		}
@@ -280,8 +280,8 @@ func history(r *rand.Rand, many bool, images int) (export map[string]apply.Chang
 	return export, changes
 }
 
-// load writes the items of an export without positions.
-func load(t *testing.T, to *target, export map[string]apply.Change) {
+// loadExport writes the items of an export without positions.
+func loadExport(t *testing.T, to *applyTarget, export map[string]apply.Change) {
 	t.Helper()
 	b := table.NewBigtable(to.ClientConnInterface, table.Options{})
 	for _, c := range export {
@@ -307,8 +307,8 @@ func load(t *testing.T, to *target, export map[string]apply.Change) {
 	}
 }
 
-// last returns the state of all items after changes.
-func last(export map[string]apply.Change, changes []apply.Change) map[string]apply.Change {
+// lastStates returns the state of all items after changes.
+func lastStates(export map[string]apply.Change, changes []apply.Change) map[string]apply.Change {
 	state := maps.Clone(export)
 	for _, c := range changes {
 		state[string(attr.AppendItemJSON(nil, c.Key))] = c
@@ -316,7 +316,7 @@ func last(export map[string]apply.Change, changes []apply.Change) map[string]app
 	return state
 }
 
-var errKilled = errors.New("killed")
+var errApplyKilled = errors.New("killed")
 
 // The tables hold the state after the last change of each item, for both mappings and ways to write,
 // with old images and without, however the changes are delivered: in batches of any size, again from any
@@ -336,15 +336,15 @@ func TestApply_Model(t *testing.T) {
 				for seed := range seeds {
 					r := rand.New(rand.NewPCG(seed, 1))
 					images := int(seed % 3)
-					export, changes := history(r, text == rowOfMany, images)
-					to := newTarget(t, m)
-					load(t, to, export)
+					export, changes := applyHistory(r, text == rowOfMany, images)
+					to := newApplyTarget(t, m)
+					loadExport(t, to, export)
 					if guarded && images != 1 {
 						deliverAny(t, to, r, changes)
 					} else {
 						deliverInOrder(t, to, r, guarded, changes)
 					}
-					if got, want := sorted(to.text(t)), sorted(wanted(t, m, last(export, changes))); got != want {
+					if got, want := sortedLines(to.text(t)), sortedLines(wantedCells(t, m, lastStates(export, changes))); got != want {
 						t.Fatalf("seed %d: after\n%s\nthe tables hold\n%s\nwant\n%s", seed, changesText(changes), got, want)
 					}
 				}
@@ -362,7 +362,7 @@ func changesText(changes []apply.Change) string {
 }
 
 // deliverInOrder applies changes in their order, sometimes again from an earlier one.
-func deliverInOrder(t *testing.T, to *target, r *rand.Rand, guarded bool, changes []apply.Change) {
+func deliverInOrder(t *testing.T, to *applyTarget, r *rand.Rand, guarded bool, changes []apply.Change) {
 	t.Helper()
 	w := to.writer(t, guarded)
 	for from := 0; from < len(changes); {
@@ -370,14 +370,14 @@ func deliverInOrder(t *testing.T, to *target, r *rand.Rand, guarded bool, change
 		kill := r.IntN(12)
 		to.hook = func() error {
 			if kill--; kill == 0 {
-				return errKilled
+				return errApplyKilled
 			}
 			return nil
 		}
 		_, err := w.Apply(t.Context(), changes[from:from+n])
 		to.hook = nil
 		switch {
-		case err != nil && !errors.Is(err, errKilled):
+		case err != nil && !errors.Is(err, errApplyKilled):
 			t.Fatal(err)
 		case err != nil || r.IntN(6) == 0:
 			from = max(0, from-r.IntN(8)) // a checkpoint below
@@ -388,7 +388,7 @@ func deliverInOrder(t *testing.T, to *target, r *rand.Rand, guarded bool, change
 }
 
 // deliverAny applies changes in any order until each was applied as a whole.
-func deliverAny(t *testing.T, to *target, r *rand.Rand, changes []apply.Change) {
+func deliverAny(t *testing.T, to *applyTarget, r *rand.Rand, changes []apply.Change) {
 	t.Helper()
 	one, two := to.writer(t, true), to.writer(t, true)
 	draw := func() (batch []apply.Change) {
@@ -417,13 +417,13 @@ func deliverAny(t *testing.T, to *target, r *rand.Rand, changes []apply.Change) 
 				}
 			}
 			if kill--; kill == 0 {
-				return errKilled
+				return errApplyKilled
 			}
 			return nil
 		}
 		_, err := one.Apply(t.Context(), batch)
 		to.hook = nil
-		if err != nil && !errors.Is(err, errKilled) {
+		if err != nil && !errors.Is(err, errApplyKilled) {
 			t.Fatal(err)
 		}
 		if err == nil {

@@ -1,4 +1,4 @@
-package lab_test
+package control_test
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// TestReset_Fill: the first reset fills the lab, and later ones restore the result, unless the
+// TestLabReset_Fill: the first reset fills the lab, and later ones restore the result, unless the
 // store was opened again since.
-func TestReset_Fill(t *testing.T) {
+func TestLabReset_Fill(t *testing.T) {
 	t.Parallel()
 	l := lab.New(lab.Options{Clock: clock.NewFrozen(time.Unix(1_700_000_000, 0)), Logger: slog.New(slog.DiscardHandler), Project: "p", Instance: "i"})
 	if err := l.Open(); err != nil {

@@ -1,4 +1,4 @@
-package apply_test
+package migrate_test
 
 import (
 	"fmt"
@@ -17,18 +17,18 @@ import (
 type kilobytes struct {
 	next int
 	want *table.Bigtable
-	target
+	applyTarget
 	writers map[string]*apply.Writer
 }
 
 func newKilobytes(tb testing.TB) *kilobytes {
 	tb.Helper()
 	m := mustLoad(tb, rowOfOne)
-	k := &kilobytes{target: *newTarget(tb, m), writers: map[string]*apply.Writer{}}
+	k := &kilobytes{applyTarget: *newApplyTarget(tb, m), writers: map[string]*apply.Writer{}}
 	for name, guarded := range map[string]bool{"guarded": true, "ordered": false} {
-		k.writers[name] = newTarget(tb, m).writer(tb, guarded)
+		k.writers[name] = newApplyTarget(tb, m).writer(tb, guarded)
 	}
-	k.want = table.NewBigtable(newTarget(tb, m), table.Options{})
+	k.want = table.NewBigtable(newApplyTarget(tb, m), table.Options{})
 	return k
 }
 
@@ -36,7 +36,7 @@ func (k *kilobytes) change() apply.Change {
 	k.next++
 	key := attr.Item{"PK": attr.String(fmt.Sprint("p", k.next%1000)), "SK": attr.String("s")}
 	item := attr.Item{"PK": key["PK"], "SK": key["SK"], "v": attr.String(strings.Repeat("x", 1000))}
-	return apply.Change{Key: key, Was: []attr.Item{item}, Now: item, Complete: true, Position: position(k.next), Time: int64(k.next), Cells: 1e15}
+	return apply.Change{Key: key, Was: []attr.Item{item}, Now: item, Complete: true, Position: applyPosition(k.next), Time: int64(k.next), Cells: 1e15}
 }
 
 // changesAtOnce is the size of a batch.

@@ -1,4 +1,4 @@
-package apply_test
+package migrate_test
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func TestApply_WideRow(t *testing.T) {
 	for _, guarded := range []bool{false, true} {
 		t.Run(fmt.Sprint("guarded ", guarded), func(t *testing.T) {
 			t.Parallel()
-			to := newTarget(t, mustLoad(t, rowOfMany))
+			to := newApplyTarget(t, mustLoad(t, rowOfMany))
 			comments := map[string]apply.Change{}
 			var changes []apply.Change
 			n := 0
@@ -52,7 +52,7 @@ func TestApply_WideRow(t *testing.T) {
 				n++
 				key := attr.Item{"PK": attr.String("p"), "SK": attr.String(sk)}
 				item["PK"], item["SK"] = key["PK"], key["SK"]
-				c := apply.Change{Key: key, Now: item, Complete: complete, Position: position(n), Time: int64(n), Cells: 1e15}
+				c := apply.Change{Key: key, Now: item, Complete: complete, Position: applyPosition(n), Time: int64(n), Cells: 1e15}
 				changes = append(changes, c)
 				comments[sk] = c
 			}
@@ -79,7 +79,7 @@ func TestApply_WideRow(t *testing.T) {
 			if got := counting.n.Load(); got == 0 || got > 3*(3+2) {
 				t.Errorf("the changes read %d cells", got)
 			}
-			if got, want := sorted(to.text(t)), sorted(wanted(t, to.m, comments)); got != want {
+			if got, want := sortedLines(to.text(t)), sortedLines(wantedCells(t, to.m, comments)); got != want {
 				t.Errorf("after the changes:\n%s\nwant\n%s", got, want)
 			}
 		})

@@ -1,4 +1,4 @@
-package changes
+package emu_test
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/changes"
 )
 
 // TestTrap110_AnyCut: property (b) of change streams. However partitions are
@@ -24,8 +26,8 @@ func TestTrap110_AnyCut(t *testing.T) {
 		last := map[string]uint64{}
 		key := rapid.StringMatching("[a-d][a-c]?")
 		splits := [][]byte{}
-		readers := []Token{{Table: 1, Since: 1, Partition: Split(nil)[0]}}
-		read := func(r *Token, n int) {
+		readers := []changes.Token{{Table: 1, Since: 1, Partition: changes.Split(nil)[0]}}
+		read := func(r *changes.Token, n int) {
 			for _, rec := range journal {
 				if rec.number <= r.Position.Number || n == 0 {
 					continue
@@ -57,13 +59,13 @@ func TestTrap110_AnyCut(t *testing.T) {
 					splits = slices.Insert(splits, i, at)
 				}
 				// The readers stop, and new ones begin with their tokens.
-				tokens := map[string][]Token{}
+				tokens := map[string][]changes.Token{}
 				for _, r := range readers {
-					parts, next := Leave(r.Partition, Split(splits))
+					parts, next := changes.Leave(r.Partition, changes.Split(splits))
 					for i, part := range parts {
 						token := r
 						token.Partition, token.Position = part, r.Position.Within(part)
-						decoded, err := Decode(token.Encode())
+						decoded, err := changes.Decode(token.Encode())
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -72,12 +74,12 @@ func TestTrap110_AnyCut(t *testing.T) {
 					}
 				}
 				readers = readers[:0]
-				for _, p := range Split(splits) {
-					position, err := Join(p, tokens[fmt.Sprintf("%q", p)])
+				for _, p := range changes.Split(splits) {
+					position, err := changes.Join(p, tokens[fmt.Sprintf("%q", p)])
 					if err != nil {
 						t.Fatalf("the tokens %v", err)
 					}
-					readers = append(readers, Token{Table: 1, Since: 1, Partition: p, Position: position})
+					readers = append(readers, changes.Token{Table: 1, Since: 1, Partition: p, Position: position})
 				}
 			}
 		}
@@ -92,20 +94,20 @@ func TestTrap110_AnyCut(t *testing.T) {
 	})
 }
 
-func FuzzDecode(f *testing.F) {
-	token := Token{Table: 7, Since: 3, Partition: Partition{Start: []byte("a"), End: []byte{}}, Position: Position{Number: 300}}
+func FuzzChangesToken(f *testing.F) {
+	token := changes.Token{Table: 7, Since: 3, Partition: changes.Partition{Start: []byte("a"), End: []byte{}}, Position: changes.Position{Number: 300}}
 	f.Add(token.Encode())
-	token.Position.Ahead = []Ahead{{Partition{Start: []byte("b"), End: []byte("c")}, 500, ""}}
+	token.Position.Ahead = []changes.Ahead{{Partition: changes.Partition{Start: []byte("b"), End: []byte("c")}, Number: 500}}
 	f.Add(token.Encode())
 	token.Position.Ahead[0].Origin = "c1"
 	f.Add(token.Encode())
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
-		token, err := Decode(text)
+		token, err := changes.Decode(text)
 		if err != nil {
 			return
 		}
-		again, err := Decode(token.Encode())
+		again, err := changes.Decode(token.Encode())
 		if err != nil || !reflect.DeepEqual(again, token) {
 			t.Fatalf("%+v comes back as %+v, %v", token, again, err)
 		}

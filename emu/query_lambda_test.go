@@ -1,4 +1,4 @@
-package execution_test
+package emu_test
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 )
 
-// TestLambda_ManyColumns sorts groups, and rows with window functions, by a lambda over the last of many columns.
-func TestLambda_ManyColumns(t *testing.T) {
+// TestQuery_LambdaManyColumns sorts groups, and rows with window functions, by a lambda over the last of many columns.
+func TestQuery_LambdaManyColumns(t *testing.T) {
 	t.Parallel()
 	const columns = 1100
 	for _, c := range []struct{ item, tail string }{
@@ -26,7 +26,7 @@ func TestLambda_ManyColumns(t *testing.T) {
 		}
 		query := fmt.Sprintf("SELECT %s FROM UNNEST([1, 3, 2]) AS x %s ORDER BY ARRAY_TRANSFORM([1000], y -> y - c%d)[0]", items.String(), tail, columns-1)
 		var got []int64
-		err := each(t.Context(), t, query, 64<<20, func(row []value.Value) { got = append(got, row[0].Int64()) })
+		err := eachOf(t.Context(), t, query, 64<<20, func(row []value.Value) { got = append(got, row[0].Int64()) })
 		if err != nil || fmt.Sprint(got) != "[3 2 1]" {
 			t.Errorf("%s: %v, %v", c.item, got, err)
 		}

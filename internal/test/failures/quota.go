@@ -92,12 +92,12 @@ func (s *quotaStream) RecvMsg(m any) error {
 	return s.ClientStream.RecvMsg(m)
 }
 
-// TestQuota: a load into a Bigtable that accepts seven rows at a time is complete, and so are
+// Quota tests that a load into a Bigtable that accepts seven rows at a time is complete, and so are
 // the batches of an endpoint. Its client repeats unprocessed items, and halves a refused
 // request; a request of no more items than the Bigtable accepts is not refused. Most calls are
 // accepted.
-func TestQuota(t *testing.T) {
-	t.Parallel()
+func Quota(t *testing.T) {
+	t.Helper()
 	run := func(name string, do func(t *testing.T, conn *quotaConn)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,4 +1,4 @@
-package execution_test
+package emu_test
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 )
 
-// each runs a query without tables, and calls yield with each row.
-func each(ctx context.Context, t *testing.T, query string, memory int64, yield func(row []value.Value)) error {
+// eachOf runs a query without tables, and calls yield with each row.
+func eachOf(ctx context.Context, t *testing.T, query string, memory int64, yield func(row []value.Value)) error {
 	t.Helper()
 	q, err := analysis.Analyze(query, analysis.Options{})
 	if err != nil {
@@ -39,16 +39,16 @@ func each(ctx context.Context, t *testing.T, query string, memory int64, yield f
 	}
 }
 
-// count runs a query without tables and returns the number of its rows.
-func count(ctx context.Context, t *testing.T, query string, memory int64) (n int, err error) {
+// countOf runs a query without tables and returns the number of its rows.
+func countOf(ctx context.Context, t *testing.T, query string, memory int64) (n int, err error) {
 	t.Helper()
-	err = each(ctx, t, query, memory, func([]value.Value) { n++ })
+	err = eachOf(ctx, t, query, memory, func([]value.Value) { n++ })
 	return n, err
 }
 
-// TestWindow_Memory checks that window functions respect the limit, and that the memory of each window is free
+// TestQuery_WindowMemory checks that window functions respect the limit, and that the memory of each window is free
 // again after it.
-func TestWindow_Memory(t *testing.T) {
+func TestQuery_WindowMemory(t *testing.T) {
 	t.Parallel()
 	const from = " FROM UNNEST(GENERATE_ARRAY(1, 2000)) AS x"
 	for _, c := range []struct {
@@ -62,7 +62,7 @@ func TestWindow_Memory(t *testing.T) {
 		{"FIRST_VALUE(REPEAT('x', 1000 + x)) OVER (ORDER BY x)", false},
 		{"ARRAY_AGG(x) OVER (ORDER BY x)", false},
 	} {
-		n, err := count(t.Context(), t, "SELECT "+c.calls+from, 1<<20)
+		n, err := countOf(t.Context(), t, "SELECT "+c.calls+from, 1<<20)
 		var e *value.Error
 		switch {
 		case c.fits && (err != nil || n != 2000):
@@ -73,20 +73,20 @@ func TestWindow_Memory(t *testing.T) {
 	}
 }
 
-// TestWindow_Canceled ends the query while an aggregate function adds the rows of its frames: after all looks of
+// TestQuery_WindowCanceled ends the query while an aggregate function adds the rows of its frames: after all looks of
 // a query that differs in its frames alone.
-func TestWindow_Canceled(t *testing.T) {
+func TestQuery_WindowCanceled(t *testing.T) {
 	t.Parallel()
 	query := func(frame string) string {
 		return "SELECT SUM(x) OVER (ORDER BY x ROWS " + frame + ") FROM UNNEST(GENERATE_ARRAY(1, 1000)) AS x"
 	}
 	const most = 1 << 30
 	small := &looks{Context: t.Context(), left: most}
-	if n, err := count(small, t, query("CURRENT ROW"), 1<<20); err != nil || n != 1000 {
+	if n, err := countOf(small, t, query("CURRENT ROW"), 1<<20); err != nil || n != 1000 {
 		t.Fatalf("%d rows, %v", n, err)
 	}
 	ended := &looks{Context: t.Context(), left: most - small.left}
-	if n, err := count(ended, t, query("BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"), 1<<20); !errors.Is(err, context.Canceled) || n != 0 {
+	if n, err := countOf(ended, t, query("BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"), 1<<20); !errors.Is(err, context.Canceled) || n != 0 {
 		t.Errorf("%d rows, %v, want a query that has ended", n, err)
 	}
 }

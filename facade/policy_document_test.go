@@ -1,4 +1,4 @@
-package policy_test
+package facade_test
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 )
 
 // Every operation is an action that a policy may name.
-func TestAllowsAction(t *testing.T) {
+func TestPolicy_AllowsAction(t *testing.T) {
 	t.Parallel()
 	for _, op := range facade.Operations() {
 		for _, name := range []string{op.Name, strings.ToLower(op.Name), op.Name[:4] + "*"} {
@@ -29,7 +29,7 @@ func TestAllowsAction(t *testing.T) {
 
 // An accepted document is read back in a form that is valid, equivalent and stable; putting
 // the stored form of one with a version does not change the revision.
-func FuzzPut(f *testing.F) {
+func FuzzPolicyPut(f *testing.F) {
 	for _, seed := range []string{
 		`{"Statement":{"Effect":"Allow","Principal":{"AWS":["123456789012"]},"Action":"dynamodb:*","Resource":["*"]}}`,
 		`{"Version":"2012-10-17","Id":"x","Statement":[{"Sid":"a","Effect":"Deny","NotPrincipal":"*","NotAction":["dynamodb:Get?tem"],"NotResource":"*","Condition":{"Null":{"a<b":["x","y"]}}}]}`,

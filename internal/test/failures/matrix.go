@@ -15,21 +15,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
-	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 var (
-	rewrite = flag.Bool("rewrite", false, "rewrite the table in docs/reliability.md")
-	all     = flag.Bool("all", false, "let each call fail once, and do not look at the table")
+	rewrite = flag.Bool("failures.rewrite", false, "rewrite the table in docs/reliability.md")
+	all     = flag.Bool("failures.all", false, "let each call fail once, and do not look at the table")
 )
 
 // longest is the time limit of every request, load or verification, and of each command of
@@ -90,12 +86,12 @@ var callers = []struct {
 	{"verify in parts", meetPartVerifications},
 }
 
-// TestMatrix makes calls to Bigtable fail in every way: under each caller the first of an RPC,
-// the two after it, and the last; with -all each; and all of them. In the quick tier each
-// failure affects only some RPCs.
-func TestMatrix(t *testing.T) {
-	t.Parallel()
-	whole := long.Enabled() || *rewrite || *all
+// Matrix makes calls to Bigtable fail in every way: under each caller the first of an RPC,
+// the two after it, and the last; with -failures.all each; and all of them. If whole is not set,
+// each failure affects only some RPCs.
+func Matrix(t *testing.T, whole bool) {
+	t.Helper()
+	whole = whole || *rewrite || *all
 	var mu sync.Mutex
 	seen := map[string]map[string]map[string]*cell{} // by RPC, failure and caller
 	t.Run("runs", func(t *testing.T) {
@@ -183,10 +179,11 @@ var elsewhere = map[string]string{
 // called matches the client code that names an RPC.
 var called = regexp.MustCompile(`\b(?:Bigtable(?:TableAdmin)?Client|c\.data)\.([A-Z]\w+)`)
 
-// clientRPCs returns all RPCs that the Bigtable client can call.
+// clientRPCs returns all RPCs that the Bigtable client can call. It reads them from testkit, which
+// runs the tests.
 func clientRPCs(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("../../btclient/*.go")
+	files, err := filepath.Glob("../internal/btclient/*.go")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("the files of package btclient: %v, %v", files, err)
 	}
@@ -206,9 +203,9 @@ func clientRPCs(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(rpcs))
 }
 
-// The table is between these lines of the page.
+// The table is between these lines of the page, whose path is that from testkit.
 const (
-	page  = "../../../docs/reliability.md"
+	page  = "../docs/reliability.md"
 	begin = "<!-- written by go generate ./internal/test/failures -->\n"
 	end   = "<!-- end -->\n"
 )

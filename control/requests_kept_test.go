@@ -1,4 +1,4 @@
-package requests_test
+package control_test
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package bombs
+package testkit_test
 
 import (
 	"errors"
@@ -83,7 +83,7 @@ func testHeapAfterLargeReads(t *testing.T) {
 
 	// Stored data is outside the heap.
 	for i := range rows {
-		muts := cells(1, strings.Repeat("v", rowBytes))
+		muts := bombCells(1, strings.Repeat("v", rowBytes))
 		if _, err := data.MutateRow(t.Context(), &btpb.MutateRowRequest{TableName: table, RowKey: fmt.Appendf(nil, "r%d", i), Mutations: muts}); err != nil {
 			t.Fatal(err)
 		}

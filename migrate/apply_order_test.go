@@ -1,4 +1,4 @@
-package apply_test
+package migrate_test
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func changeOf(n int, was, now string) apply.Change {
 	item := func(g string) attr.Item {
 		return attr.Item{"PK": key["PK"], "SK": key["SK"], "G": attr.String(g), "GS": attr.String("s")}
 	}
-	c := apply.Change{Key: key, Position: position(n), Time: int64(n), Cells: 1e15, Complete: true}
+	c := apply.Change{Key: key, Position: applyPosition(n), Time: int64(n), Cells: 1e15, Complete: true}
 	if was != "" {
 		c.Was = []attr.Item{item(was)}
 	}
@@ -37,7 +37,7 @@ func changeOf(n int, was, now string) apply.Change {
 // the deletion of the item.
 func TestApply_Again(t *testing.T) {
 	t.Parallel()
-	to := newTarget(t, mustLoad(t, rowOfOne))
+	to := newApplyTarget(t, mustLoad(t, rowOfOne))
 	w := to.writer(t, true)
 	for i, c := range []struct {
 		change  apply.Change
@@ -61,9 +61,9 @@ func TestApply_Again(t *testing.T) {
 		}
 		want := ""
 		if c.left != "" {
-			want = wanted(t, to.m, map[string]apply.Change{"a": changeOf(9, "", c.left)})
+			want = wantedCells(t, to.m, map[string]apply.Change{"a": changeOf(9, "", c.left)})
 		}
-		if got := to.text(t); sorted(got) != sorted(want) {
+		if got := to.text(t); sortedLines(got) != sortedLines(want) {
 			t.Errorf("after change %d the tables hold\n%s\nwant\n%s", i, got, want)
 		}
 	}
@@ -75,13 +75,13 @@ func TestApply_Order(t *testing.T) {
 	t.Parallel()
 	for _, guarded := range []bool{false, true} {
 		for _, complete := range []bool{false, true} {
-			to := newTarget(t, mustLoad(t, rowOfOne))
+			to := newApplyTarget(t, mustLoad(t, rowOfOne))
 			w := to.writer(t, guarded)
 			if _, err := w.Apply(t.Context(), []apply.Change{changeOf(1, "", "g1")}); err != nil {
 				t.Fatal(err)
 			}
 			var order []string
-			log := &written{to.ClientConnInterface, func(table, row string) { order = append(order, table+" "+row[:min(2, len(row))]) }}
+			log := &writtenTables{to.ClientConnInterface, func(table, row string) { order = append(order, table+" "+row[:min(2, len(row))]) }}
 			w.B = table.NewBigtable(log, table.Options{})
 			c := changeOf(2, "g1", "g2")
 			if c.Complete = complete; !complete {
@@ -107,7 +107,7 @@ func TestApply_Overtaken(t *testing.T) {
 	t.Parallel()
 	for _, complete := range []bool{false, true} {
 		for at := 1; ; at++ {
-			to := newTarget(t, mustLoad(t, rowOfOne))
+			to := newApplyTarget(t, mustLoad(t, rowOfOne))
 			w := to.writer(t, true)
 			without := func(c apply.Change) apply.Change {
 				if c.Complete = complete; !complete {
@@ -136,7 +136,7 @@ func TestApply_Overtaken(t *testing.T) {
 				}
 				break
 			}
-			if got, want := sorted(to.text(t)), sorted(wanted(t, to.m, map[string]apply.Change{"a": changeOf(3, "g2", "g3")})); got != want {
+			if got, want := sortedLines(to.text(t)), sortedLines(wantedCells(t, to.m, map[string]apply.Change{"a": changeOf(3, "g2", "g3")})); got != want {
 				t.Errorf("complete %t, overtaken at write %d: the tables hold\n%s\nwant\n%s", complete, at, got, want)
 			}
 		}
@@ -146,7 +146,7 @@ func TestApply_Overtaken(t *testing.T) {
 // An earlier change that another process makes after the row was read is overwritten.
 func TestApply_Raced(t *testing.T) {
 	t.Parallel()
-	to := newTarget(t, mustLoad(t, rowOfOne))
+	to := newApplyTarget(t, mustLoad(t, rowOfOne))
 	w, other := to.writer(t, true), to.writer(t, true)
 	other.B = table.NewBigtable(to.ClientConnInterface, table.Options{})
 	once := false
@@ -164,27 +164,27 @@ func TestApply_Raced(t *testing.T) {
 	if err != nil || done.Raced != 1 || done.Applied != 1 {
 		t.Errorf("%+v, error %v, want one race", done, err)
 	}
-	if got, want := sorted(to.text(t)), sorted(wanted(t, to.m, map[string]apply.Change{"a": changeOf(2, "", "g2")})); got != want {
+	if got, want := sortedLines(to.text(t)), sortedLines(wantedCells(t, to.m, map[string]apply.Change{"a": changeOf(2, "", "g2")})); got != want {
 		t.Errorf("the tables hold\n%s\nwant\n%s", got, want)
 	}
 }
 
-// written calls a function with each row that is written.
-type written struct {
+// writtenTables calls a function with each row that is written.
+type writtenTables struct {
 	grpc.ClientConnInterface
 	log func(table, row string)
 }
 
 func tableOf(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
-func (c *written) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+func (c *writtenTables) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	if req, ok := args.(*btpb.CheckAndMutateRowRequest); ok {
 		c.log(tableOf(req.GetTableName()), string(req.GetRowKey()))
 	}
 	return c.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
 }
 
-func (c *written) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c *writtenTables) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	s, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 	return &writtenStream{s, c.log}, err
 }
@@ -207,7 +207,7 @@ func (s *writtenStream) SendMsg(m any) error {
 // were: a later change is applied.
 func TestApply_Refused(t *testing.T) {
 	t.Parallel()
-	to := newTarget(t, mustLoad(t, strings.Replace(rowOfOne, "on: {unknown-attribute: sidecar}", "on: {unknown-attribute: error}", 1)))
+	to := newApplyTarget(t, mustLoad(t, strings.Replace(rowOfOne, "on: {unknown-attribute: sidecar}", "on: {unknown-attribute: error}", 1)))
 	for _, guarded := range []bool{false, true} {
 		w := to.writer(t, guarded)
 		var refused []apply.Change
@@ -226,8 +226,8 @@ func TestApply_Refused(t *testing.T) {
 		if err != nil || done.Refused != 1 || len(refused) != 1 || refused[0].Position != bad.Position {
 			t.Fatalf("guarded %t: %+v, refused %v, error %v", guarded, done, refused, err)
 		}
-		want := wanted(t, to.m, map[string]apply.Change{"a": changeOf(1, "", "g1"), "b": beside})
-		if got := to.text(t); sorted(got) != sorted(want) {
+		want := wantedCells(t, to.m, map[string]apply.Change{"a": changeOf(1, "", "g1"), "b": beside})
+		if got := to.text(t); sortedLines(got) != sortedLines(want) {
 			t.Errorf("guarded %t: the tables hold\n%s\nwant\n%s", guarded, got, want)
 		}
 		stop := errors.New("stop")
@@ -239,9 +239,9 @@ func TestApply_Refused(t *testing.T) {
 }
 
 // A position cell is read as it was written; other values are errors that show them.
-func TestParseStamp(t *testing.T) {
+func TestApply_ParseStamp(t *testing.T) {
 	t.Parallel()
-	to := newTarget(t, mustLoad(t, rowOfOne))
+	to := newApplyTarget(t, mustLoad(t, rowOfOne))
 	if _, err := to.writer(t, true).Apply(t.Context(), []apply.Change{changeOf(7, "g1", "")}); err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestParseStamp(t *testing.T) {
 		t.Fatalf("row %v, error %v", row, err)
 	}
 	value := row.Cells[0].Value
-	if got, err := apply.ParseStamp(value); err != nil || got != (apply.Stamp{Position: position(7), Gone: true, Micros: 7}) {
+	if got, err := apply.ParseStamp(value); err != nil || got != (apply.Stamp{Position: applyPosition(7), Gone: true, Micros: 7}) {
 		t.Errorf("the stamp is %+v, error %v", got, err)
 	}
 	for _, bad := range [][]byte{nil, value[1:], append([]byte{2}, value[1:]...), append(slices.Clone(value), 0), []byte(strings.Replace(string(value), "T", "X", 1))} {
@@ -261,7 +261,7 @@ func TestParseStamp(t *testing.T) {
 }
 
 // Mappings whose changes need an order between items cannot be followed, with the line and a way out.
-func TestFollowable(t *testing.T) {
+func TestApply_Followable(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		rowOfOne:  "",
@@ -289,32 +289,32 @@ rules:
 // again, and finds the item in its new state. It still writes the entry.
 func TestApply_KilledBeforeEntry(t *testing.T) {
 	t.Parallel()
-	to := newTarget(t, mustLoad(t, rowOfMany))
+	to := newApplyTarget(t, mustLoad(t, rowOfMany))
 	w := to.writer(t, false)
 	key := attr.Item{"PK": attr.String("a"), "SK": attr.String("l1")}
 	item := func(tag string) attr.Item {
 		return attr.Item{"PK": key["PK"], "SK": key["SK"], "G": attr.String("g"), "tags": attr.Value{Type: attr.SS, Set: []string{tag}}}
 	}
-	first := apply.Change{Key: key, Now: item("x"), Complete: true, Position: position(1), Time: 1, Cells: 1e15}
-	second := apply.Change{Key: key, Was: []attr.Item{item("x")}, Now: item("y"), Complete: true, Position: position(2), Time: 2, Cells: 1e15}
+	first := apply.Change{Key: key, Now: item("x"), Complete: true, Position: applyPosition(1), Time: 1, Cells: 1e15}
+	second := apply.Change{Key: key, Was: []attr.Item{item("x")}, Now: item("y"), Complete: true, Position: applyPosition(2), Time: 2, Cells: 1e15}
 	if _, err := w.Apply(t.Context(), []apply.Change{first}); err != nil {
 		t.Fatal(err)
 	}
 	writes := 0
 	to.hook = func() error {
 		if writes++; writes == 2 {
-			return errKilled
+			return errApplyKilled
 		}
 		return nil
 	}
-	if _, err := w.Apply(t.Context(), []apply.Change{second}); !errors.Is(err, errKilled) {
+	if _, err := w.Apply(t.Context(), []apply.Change{second}); !errors.Is(err, errApplyKilled) {
 		t.Fatalf("the error is %v after %d writes", err, writes)
 	}
 	to.hook = nil
 	if _, err := w.Apply(t.Context(), []apply.Change{second}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := sorted(to.text(t)), sorted(wanted(t, to.m, map[string]apply.Change{"a": second})); got != want {
+	if got, want := sortedLines(to.text(t)), sortedLines(wantedCells(t, to.m, map[string]apply.Change{"a": second})); got != want {
 		t.Errorf("the tables hold\n%s\nwant\n%s", got, want)
 	}
 }

@@ -1,7 +1,6 @@
 package metamorphic
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,67 +8,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/model"
 )
-
-var (
-	opsFlag  = flag.Int("meta.ops", 2000, "operations of a run")
-	seedFlag = flag.Uint64("meta.seed", 0, "seed of the one run to do; 0 runs the usual seeds")
-)
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// TestMetamorphic runs the same operations on the model and on variants of the engine: in memory, on
-// files that survive a crash, in a directory, with buffers so small that all data is in files,
-// and with eager rules.
-func TestMetamorphic(t *testing.T) {
-	t.Parallel()
-	seeds := []uint64{1, 2}
-	if long.Enabled() {
-		seeds = append(seeds, 3, 4, 5, 6)
-	}
-	if *seedFlag != 0 {
-		seeds = []uint64{*seedFlag}
-	}
-	for _, seed := range seeds {
-		for name, options := range map[string]func(*testing.T) engine.Options{
-			"memory": func(*testing.T) engine.Options { return engine.Options{} },
-			"files":  func(*testing.T) engine.Options { return engine.Options{Dir: "data", FS: vfs.NewCrashableMem()} },
-			"directory": func(t *testing.T) engine.Options {
-				t.Helper()
-				return engine.Options{Dir: t.TempDir(), NoSync: true}
-			},
-			"tiny": func(*testing.T) engine.Options { return engine.Options{MemTableBytes: 32 << 10} },
-			"tinyfiles": func(*testing.T) engine.Options {
-				return engine.Options{Dir: "data", FS: vfs.NewCrashableMem(), MemTableBytes: 32 << 10}
-			},
-			"eager": func(*testing.T) engine.Options {
-				return engine.Options{Dir: "data", FS: vfs.NewCrashableMem(), EagerGC: true, MemTableBytes: 64 << 10}
-			},
-		} {
-			if seed == 2 && !long.Enabled() && name != "memory" && name != "tinyfiles" && *seedFlag == 0 {
-				continue
-			}
-			t.Run(fmt.Sprintf("%s/seed=%d", name, seed), func(t *testing.T) {
-				t.Parallel()
-				runTandem(t, seed, *opsFlag, options(t))
-			})
-		}
-	}
-}
 
 // keepDeleted is short, so that deleted tables sometimes expire.
 const keepDeleted = 2 * time.Hour
 
-// runTandem runs n operations on the model and on an engine and stops at the first difference.
-func runTandem(t *testing.T, seed uint64, n int, options engine.Options) {
+// Run runs n random operations on the model and on an engine with the options, and stops at the
+// first difference.
+func Run(t *testing.T, seed uint64, n int, options engine.Options) {
 	t.Helper()
 	start := time.UnixMicro(1_700_000_000_123_456)
 	modelClock, engineClock := clock.NewFrozen(start), clock.NewFrozen(start)
@@ -133,10 +84,10 @@ func history(ops []op) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestMetamorphic_Answers checks that a run covers its operations: a generator whose
+// Covers checks that a run covers its operations: a generator whose
 // operations all fail would compare errors with errors.
-func TestMetamorphic_Answers(t *testing.T) {
-	t.Parallel()
+func Covers(t *testing.T) {
+	t.Helper()
 	c := clock.NewFrozen(time.UnixMicro(1_700_000_000_123_456))
 	s := &modelStore{db: model.New(model.Options{Now: c.Now, KeepDeleted: keepDeleted}), clock: c, positions: map[place]uint64{}}
 	g := &generator{rng: rand.New(rand.NewPCG(1, 1))}

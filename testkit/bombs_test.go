@@ -1,4 +1,4 @@
-package bombs
+package testkit_test
 
 import (
 	"bytes"
@@ -44,9 +44,9 @@ func within(t *testing.T, most uint64, call func()) {
 	}
 }
 
-// start creates an environment with a Bigtable table, with one row of some cells with values
+// newBombTable creates an environment with a Bigtable table, with one row of some cells with values
 // of 100 bytes.
-func start(t *testing.T) (btpb.BigtableClient, string) {
+func newBombTable(t *testing.T) (btpb.BigtableClient, string) {
 	t.Helper()
 	env := testkit.Start(t)
 	if err := env.BigtableAdmin(t).CreateTableFromConf(t.Context(), &bigtable.TableConf{
@@ -55,13 +55,13 @@ func start(t *testing.T) (btpb.BigtableClient, string) {
 		t.Fatal(err)
 	}
 	c, table := btpb.NewBigtableClient(env.Conn()), "projects/"+env.Project()+"/instances/"+env.Instance()+"/tables/t"
-	if err := mutate(t, c, table, cells(rowCells, strings.Repeat("a", 100))); err != nil {
+	if err := bombMutate(t, c, table, bombCells(rowCells, strings.Repeat("a", 100))); err != nil {
 		t.Fatal(err)
 	}
 	return c, table
 }
 
-func cells(n int, value string) []*btpb.Mutation {
+func bombCells(n int, value string) []*btpb.Mutation {
 	out := make([]*btpb.Mutation, n)
 	for i := range out {
 		out[i] = &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
@@ -71,21 +71,21 @@ func cells(n int, value string) []*btpb.Mutation {
 	return out
 }
 
-func mutate(t *testing.T, c btpb.BigtableClient, table string, muts []*btpb.Mutation) error {
+func bombMutate(t *testing.T, c btpb.BigtableClient, table string, muts []*btpb.Mutation) error {
 	t.Helper()
 	_, err := c.MutateRow(t.Context(), &btpb.MutateRowRequest{TableName: table, RowKey: []byte("r"), Mutations: muts})
 	return err
 }
 
-func want(t *testing.T, err error, code codes.Code) {
+func wantBombCode(t *testing.T, err error, code codes.Code) {
 	t.Helper()
 	if got := status.Code(err); got != code {
 		t.Errorf("got %v (%.200v), want %v", got, err, code)
 	}
 }
 
-// read reads the row with a filter and returns the total size of the values.
-func read(t *testing.T, c btpb.BigtableClient, table string, filter *btpb.RowFilter, each func()) (n int, err error) {
+// bombRead reads the row with a filter and returns the total size of the values.
+func bombRead(t *testing.T, c btpb.BigtableClient, table string, filter *btpb.RowFilter, each func()) (n int, err error) {
 	t.Helper()
 	stream, err := c.ReadRows(t.Context(), &btpb.ReadRowsRequest{TableName: table, Filter: filter})
 	if err != nil {
@@ -108,93 +108,93 @@ func read(t *testing.T, c btpb.BigtableClient, table string, filter *btpb.RowFil
 
 func nothing() {}
 
-func chain(filters ...*btpb.RowFilter) *btpb.RowFilter {
+func chainFilter(filters ...*btpb.RowFilter) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: filters}}}
 }
 
-func interleave(filters ...*btpb.RowFilter) *btpb.RowFilter {
+func interleaveFilter(filters ...*btpb.RowFilter) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_Interleave_{Interleave: &btpb.RowFilter_Interleave{Filters: filters}}}
 }
 
-func pass() *btpb.RowFilter {
+func passFilter() *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_PassAllFilter{PassAllFilter: true}}
 }
 
-func value(pattern string) *btpb.RowFilter {
+func valueFilter(pattern string) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRegexFilter{ValueRegexFilter: []byte(pattern)}}
 }
 
-// nest nests a filter into the given number of chains of two.
-func nest(f *btpb.RowFilter, depth int) *btpb.RowFilter {
+// nestFilter nests a filter into the given number of chains of two.
+func nestFilter(f *btpb.RowFilter, depth int) *btpb.RowFilter {
 	for range depth {
-		f = chain(f, pass())
+		f = chainFilter(f, passFilter())
 	}
 	return f
 }
 
-func TestFilters(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
-	memory.Alone(t, testFilters)
+func TestBombs_Filters(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
+	memory.Alone(t, testBombsFilters)
 }
 
-func testFilters(t *testing.T) {
-	c, table := start(t)
+func testBombsFilters(t *testing.T) {
+	c, table := newBombTable(t)
 	var tenfold []*btpb.RowFilter
 	for range 10 {
-		tenfold = append(tenfold, pass())
+		tenfold = append(tenfold, passFilter())
 	}
-	copies := pass() // a million copies of each cell, without the limit
+	copies := passFilter() // a million copies of each cell, without the limit
 	for range 6 {
-		copies = chain(copies, interleave(tenfold...))
+		copies = chainFilter(copies, interleaveFilter(tenfold...))
 	}
 	var wide []*btpb.RowFilter
 	for range 4000 {
-		wide = append(wide, pass())
+		wide = append(wide, passFilter())
 	}
 	for _, f := range []struct {
 		name   string
 		filter *btpb.RowFilter
 		code   codes.Code
 	}{
-		{"as deep as may be", nest(pass(), 20), codes.OK},
-		{"too deep", nest(pass(), 21), codes.InvalidArgument},
-		{"deep as a well", nest(pass(), 3000), codes.InvalidArgument},
-		{"as long as may be", value(strings.Repeat("b", 20_480-6)), codes.OK},
-		{"too long", value(strings.Repeat("b", 20_480)), codes.InvalidArgument},
-		{"many", chain(wide...), codes.OK},
+		{"as deep as may be", nestFilter(passFilter(), 20), codes.OK},
+		{"too deep", nestFilter(passFilter(), 21), codes.InvalidArgument},
+		{"deep as a well", nestFilter(passFilter(), 3000), codes.InvalidArgument},
+		{"as long as may be", valueFilter(strings.Repeat("b", 20_480-6)), codes.OK},
+		{"too long", valueFilter(strings.Repeat("b", 20_480)), codes.InvalidArgument},
+		{"many", chainFilter(wide...), codes.OK},
 		{"copies of copies", copies, codes.InvalidArgument},
-		{"repeated repetition", value("((a{1000}){1000}){1000}"), codes.InvalidArgument},
-		{"many repetitions", value(strings.Repeat("a{1000}", 2900)), codes.InvalidArgument},
-		{"nested stars", value("((((a*)*)*)*)*b"), codes.OK},
-		{"alternatives", value("(" + strings.Repeat("a|aa|", 3000) + ")*b"), codes.OK},
-		{"classes", value(strings.Repeat(`\pL`, 3000)), codes.OK},
+		{"repeated repetition", valueFilter("((a{1000}){1000}){1000}"), codes.InvalidArgument},
+		{"many repetitions", valueFilter(strings.Repeat("a{1000}", 2900)), codes.InvalidArgument},
+		{"nested stars", valueFilter("((((a*)*)*)*)*b"), codes.OK},
+		{"alternatives", valueFilter("(" + strings.Repeat("a|aa|", 3000) + ")*b"), codes.OK},
+		{"classes", valueFilter(strings.Repeat(`\pL`, 3000)), codes.OK},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			within(t, 128*mib, func() {
-				_, err := read(t, c, table, f.filter, nothing)
-				want(t, err, f.code)
+				_, err := bombRead(t, c, table, f.filter, nothing)
+				wantBombCode(t, err, f.code)
 			})
 		})
 	}
 }
 
-func TestMutations(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
+func TestBombs_Mutations(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
-	memory.Alone(t, testMutations)
+	memory.Alone(t, testBombsMutations)
 }
 
-func testMutations(t *testing.T) {
-	c, table := start(t)
+func testBombsMutations(t *testing.T) {
+	c, table := newBombTable(t)
 	for n, code := range map[int]codes.Code{100_000: codes.OK, 100_001: codes.InvalidArgument} {
-		muts := cells(n, "v")
+		muts := bombCells(n, "v")
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			within(t, 256*mib, func() { want(t, mutate(t, c, table, muts), code) })
+			within(t, 256*mib, func() { wantBombCode(t, bombMutate(t, c, table, muts), code) })
 		})
 	}
 }
 
-// TestRow reads a large row: the heap holds only a few messages of it at a time. In the long
+// TestBombs_Row reads a large row: the heap holds only a few messages of it at a time. In the long
 // tier the row has almost 256 MiB, the most that a read returns, and then more.
-func TestRow(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
+func TestBombs_Row(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
 	row := rowTest{size: 64 * mib, value: mib, most: 20 * mib, codes: []codes.Code{codes.OK}}
 	if long.Enabled() {
@@ -211,13 +211,13 @@ type rowTest struct {
 
 func (r rowTest) run(t *testing.T) {
 	t.Helper()
-	c, table := start(t)
+	c, table := newBombTable(t)
 	written := 0
 	write := func(column, size int) {
 		t.Helper()
-		muts := cells(1, strings.Repeat("v", size))
+		muts := bombCells(1, strings.Repeat("v", size))
 		muts[0].GetSetCell().ColumnQualifier = fmt.Appendf(nil, "r%06d", column)
-		if err := mutate(t, c, table, muts); err != nil {
+		if err := bombMutate(t, c, table, muts); err != nil {
 			t.Fatal(err)
 		}
 		written += size
@@ -229,8 +229,8 @@ func (r rowTest) run(t *testing.T) {
 	total := written + rowCells*100
 	for _, code := range r.codes {
 		before, most := memory.Live(), uint64(0)
-		n, err := read(t, c, table, nil, func() { most = max(most, memory.Live()) })
-		want(t, err, code)
+		n, err := bombRead(t, c, table, nil, func() { most = max(most, memory.Live()) })
+		wantBombCode(t, err, code)
 		if code == codes.OK && n != total {
 			t.Errorf("%d bytes, want %d", n, total)
 		}
@@ -282,11 +282,11 @@ func zstandard(t *testing.T, parts ...io.Reader) []byte {
 	return b.Bytes()
 }
 
-func TestRequests(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
-	memory.Alone(t, testRequests)
+func TestBombs_Requests(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
+	memory.Alone(t, testBombsRequests)
 }
 
-func testRequests(t *testing.T) {
+func testBombsRequests(t *testing.T) {
 	transport := testkit.Start(t).RoundTripper()
 	deep := func(open, end string) string {
 		return `{"TableName":"bombs","Item":{"id":` + strings.Repeat(open, 200_000) + `{"S":"x"}` + strings.Repeat(end, 200_000) + `}}`
@@ -336,12 +336,12 @@ func testRequests(t *testing.T) {
 	}
 }
 
-func TestExports(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
+func TestBombs_Exports(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
-	memory.Alone(t, testExports)
+	memory.Alone(t, testBombsExports)
 }
 
-func testExports(t *testing.T) {
+func testBombsExports(t *testing.T) {
 	line := `{"Item":{"id":{"S":"a"}}}` + "\n"
 	for name, data := range map[string][]byte{
 		"endless line, gzip":   zipped(t, strings.NewReader(line+`{"Item":{"id":{"S":"`), spaces(128*mib)),
@@ -408,11 +408,11 @@ func yamlBombs() map[string]string {
 	}
 }
 
-func TestMappings(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
-	memory.Alone(t, testMappings)
+func TestBombs_Mappings(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
+	memory.Alone(t, testBombsMappings)
 }
 
-func testMappings(t *testing.T) {
+func testBombsMappings(t *testing.T) {
 	for name, text := range yamlBombs() {
 		t.Run(name, func(t *testing.T) {
 			within(t, 256*mib, func() {
@@ -426,16 +426,16 @@ func testMappings(t *testing.T) {
 	}
 }
 
-// TestFixtures puts the YAML bombs into the files of a fixture, and into the request of an
+// TestBombs_Fixtures puts the YAML bombs into the files of a fixture, and into the request of an
 // access pattern, which accepts any value. The long tier puts each into every file, the quick
 // one into one file each.
-func TestFixtures(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
+func TestBombs_Fixtures(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
 	all := long.Enabled()
-	memory.Alone(t, func(t *testing.T) { testFixtures(t, all) })
+	memory.Alone(t, func(t *testing.T) { testBombsFixtures(t, all) })
 }
 
-func testFixtures(t *testing.T, all bool) {
+func testBombsFixtures(t *testing.T, all bool) {
 	const access, request = "access/a.yaml", "id: x\nexpect: {count: 0}\ndynamodb:\n  op: Query\n  request:\n"
 	bombs := yamlBombs()
 	for n, name := range slices.Sorted(maps.Keys(bombs)) {

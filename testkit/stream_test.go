@@ -1,4 +1,4 @@
-package stream_test
+package testkit_test
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// source is a table with a stream on Tabletop's endpoint, and the changes that were applied.
-type source struct {
+// streamSource is a table with a stream on Tabletop's endpoint, and the changes that were applied.
+type streamSource struct {
 	env    *testkit.Env
 	client *dynamodb.Client
 
@@ -29,15 +29,15 @@ type source struct {
 	shards  map[string]bool
 }
 
-func newSource(t *testing.T, o facade.Options, more ...testkit.Option) *source {
+func newStreamSource(t *testing.T, o facade.Options, more ...testkit.Option) *streamSource {
 	t.Helper()
 	env := testkit.Start(t, append(more, testkit.WithDynamoDBOptions(o))...)
-	s := &source{env: env, client: env.DynamoDB(t), wrote: map[string][]time.Time{}, applied: map[string]int{}, shards: map[string]bool{}}
+	s := &streamSource{env: env, client: env.DynamoDB(t), wrote: map[string][]time.Time{}, applied: map[string]int{}, shards: map[string]bool{}}
 	s.create(t, types.StreamViewTypeNewAndOldImages)
 	return s
 }
 
-func (s *source) create(t *testing.T, view types.StreamViewType) {
+func (s *streamSource) create(t *testing.T, view types.StreamViewType) {
 	t.Helper()
 	_, err := s.client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: aws.String("Orders"), BillingMode: types.BillingModePayPerRequest,
@@ -51,7 +51,7 @@ func (s *source) create(t *testing.T, view types.StreamViewType) {
 }
 
 // put writes the next change of an item.
-func (s *source) put(t *testing.T, id string) {
+func (s *streamSource) put(t *testing.T, id string) {
 	t.Helper()
 	s.mu.Lock()
 	n := len(s.wrote[id]) + 1
@@ -67,7 +67,7 @@ func (s *source) put(t *testing.T, id string) {
 	s.wrote[id] = append(s.wrote[id], s.env.Now())
 }
 
-func (s *source) options() stream.Options {
+func (s *streamSource) options() stream.Options {
 	return stream.Options{Table: "Orders", Now: s.env.Now, Sleep: func(ctx context.Context, d time.Duration) error {
 		select {
 		case <-ctx.Done():
@@ -78,7 +78,7 @@ func (s *source) options() stream.Options {
 	}}
 }
 
-func (s *source) open(t *testing.T, o stream.Options) *stream.Stream {
+func (s *streamSource) open(t *testing.T, o stream.Options) *stream.Stream {
 	t.Helper()
 	st, err := stream.Open(t.Context(), stream.Clients{Table: s.client, Stream: s.env.DynamoDBStreams(t)}, o)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *source) open(t *testing.T, o stream.Options) *stream.Stream {
 }
 
 // apply notes the changes. Those of an item follow each other.
-func (s *source) apply(t *testing.T, records []stream.Record) {
+func (s *streamSource) apply(t *testing.T, records []stream.Record) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *source) apply(t *testing.T, records []stream.Record) {
 }
 
 // judge checks that all writes that were answered before a time are applied.
-func (s *source) judge(t *testing.T, what string, before time.Time) {
+func (s *streamSource) judge(t *testing.T, what string, before time.Time) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *source) judge(t *testing.T, what string, before time.Time) {
 func TestStream_Endpoint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(t, facade.Options{StreamShards: []int{1, 2, 4}, StreamShardRotation: 10 * time.Second})
+		s := newStreamSource(t, facade.Options{StreamShards: []int{1, 2, 4}, StreamShardRotation: 10 * time.Second})
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -173,7 +173,7 @@ func TestStream_Endpoint(t *testing.T) {
 func TestStream_FrozenClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(t, facade.Options{}, testkit.WithFrozenClock(time.Unix(1_800_000_000, 700_000_000)))
+		s := newStreamSource(t, facade.Options{}, testkit.WithFrozenClock(time.Unix(1_800_000_000, 700_000_000)))
 		for n := range 1200 { // more than an answer
 			s.put(t, fmt.Sprint("item", n%7))
 		}
@@ -212,7 +212,7 @@ func TestStream_FrozenClock(t *testing.T) {
 func TestStream_TipWithoutShards(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(t, facade.Options{}, testkit.WithFrozenClock(time.Unix(1_800_000_000, 700_000_000)))
+		s := newStreamSource(t, facade.Options{}, testkit.WithFrozenClock(time.Unix(1_800_000_000, 700_000_000)))
 		o := s.options()
 		o.Since = s.env.Advance(2 * time.Minute)
 		st := s.open(t, o)
@@ -237,9 +237,9 @@ func TestStream_TipWithoutShards(t *testing.T) {
 
 // A table that was created again under its name, and a stream that was enabled again, are
 // refused.
-func TestOpen_Endpoint(t *testing.T) {
+func TestStream_Reopened(t *testing.T) {
 	t.Parallel()
-	s := newSource(t, facade.Options{})
+	s := newStreamSource(t, facade.Options{})
 	o := s.options()
 	checkpoint := s.open(t, o).Checkpoint()
 	o.Checkpoint = &checkpoint

@@ -1,4 +1,4 @@
-package view
+package emu_test
 
 import (
 	"fmt"
@@ -11,42 +11,43 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/view"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// families holds the families of the table in these tests, in its order.
-var families = []engine.Family{{Name: "z", Ordinal: 1}, {Name: "f", Ordinal: 2}, {Name: "a", Ordinal: 5}}
+// gateFamilies holds the families of the table in these tests, in its order.
+var gateFamilies = []engine.Family{{Name: "z", Ordinal: 1}, {Name: "f", Ordinal: 2}, {Name: "a", Ordinal: 5}}
 
-// memory is an in-memory row that counts its moves.
-type memory struct {
+// gatedRow is an in-memory row that counts its moves.
+type gatedRow struct {
 	cells        []filter.Cell
 	at           int
 	steps, seeks int
 }
 
-func (m *memory) NextCell() bool     { m.steps++; m.at++; return m.at < len(m.cells) }
-func (m *memory) Cell() *filter.Cell { return &m.cells[m.at] }
-func (m *memory) Rewind()            { m.at = -1 }
-func (m *memory) SkipColumn()        { panic("not asked for") }
-func (m *memory) SkipFamily()        { panic("not asked for") }
+func (m *gatedRow) NextCell() bool     { m.steps++; m.at++; return m.at < len(m.cells) }
+func (m *gatedRow) Cell() *filter.Cell { return &m.cells[m.at] }
+func (m *gatedRow) Rewind()            { m.at = -1 }
+func (m *gatedRow) SkipColumn()        { panic("not asked for") }
+func (m *gatedRow) SkipFamily()        { panic("not asked for") }
 
-func (m *memory) SeekColumn(family string, qualifier []byte) {
+func (m *gatedRow) SeekColumn(family string, qualifier []byte) {
 	m.seeks++
-	i := slices.IndexFunc(families, func(f engine.Family) bool { return f.Name == family })
+	i := slices.IndexFunc(gateFamilies, func(f engine.Family) bool { return f.Name == family })
 	for m.at+1 < len(m.cells) {
 		c := &m.cells[m.at+1]
-		if c.Ordinal > families[i].Ordinal || c.Ordinal == families[i].Ordinal && string(c.Qualifier) >= string(qualifier) {
+		if c.Ordinal > gateFamilies[i].Ordinal || c.Ordinal == gateFamilies[i].Ordinal && string(c.Qualifier) >= string(qualifier) {
 			return
 		}
 		m.at++
 	}
 }
 
-// rowOf returns a row with n columns, named 00000 and so on, in each family,
+// gatedRowOf returns a row with n columns, named 00000 and so on, in each family,
 // with one cell each.
-func rowOf(n int) *memory {
-	m := &memory{at: -1}
-	for _, f := range families {
+func gatedRowOf(n int) *gatedRow {
+	m := &gatedRow{at: -1}
+	for _, f := range gateFamilies {
 		for i := range n {
 			m.cells = append(m.cells, filter.Cell{Family: f.Name, Ordinal: f.Ordinal, Qualifier: fmt.Appendf(nil, "%05d", i)})
 		}
@@ -54,7 +55,7 @@ func rowOf(n int) *memory {
 	return m
 }
 
-func drain(g *Gate) []string {
+func drainGate(g *view.Gate) []string {
 	var out []string
 	for g.NextCell() {
 		out = append(out, g.Cell().Family+":"+string(g.Cell().Qualifier))
@@ -62,23 +63,23 @@ func drain(g *Gate) []string {
 	return out
 }
 
-// TestGate_Seeks: a view of 100 columns of a row of 30,000 reads 100 cells and
+// TestViewGate_Seeks: a view of 100 columns of a row of 30,000 reads 100 cells and
 // seeks 100 times, wherever they are.
-func TestGate_Seeks(t *testing.T) {
+func TestViewGate_Seeks(t *testing.T) {
 	t.Parallel()
 	d := &btapb.AuthorizedView_SubsetView{FamilySubsets: map[string]*btapb.AuthorizedView_FamilySubsets{"z": {}, "f": {}, "a": {}}}
 	var want []string
 	for i := range 100 {
-		family := families[i/34].Name
+		family := gateFamilies[i/34].Name
 		q := fmt.Sprintf("%05d", 97*i)
 		d.FamilySubsets[family].Qualifiers = append(d.FamilySubsets[family].Qualifiers, []byte(q))
 		want = append(want, family+":"+q)
 	}
-	m := rowOf(10_000)
-	g := Compile("v", d).Over(m, families)
+	m := gatedRowOf(10_000)
+	g := view.Compile("v", d).Over(m, gateFamilies)
 	for range 2 { // the second time after Rewind
 		m.steps, m.seeks = 0, 0
-		if got := drain(g); !slices.Equal(got, want) || !g.Seen() {
+		if got := drainGate(g); !slices.Equal(got, want) || !g.Seen() {
 			t.Fatalf("got %v, want %v", got, want)
 		}
 		if m.steps > 201 || m.seeks > 100 {
@@ -104,19 +105,19 @@ func TestGate_Seeks(t *testing.T) {
 		t.Error("a family that is nowhere sorts after all")
 	}
 	// A row without cells in the view.
-	m = &memory{at: -1, cells: rowOf(10_000).cells[:10_000]}
-	g = Compile("v", &btapb.AuthorizedView_SubsetView{FamilySubsets: map[string]*btapb.AuthorizedView_FamilySubsets{"f": {QualifierPrefixes: [][]byte{nil}}}}).Over(m, families)
+	m = &gatedRow{at: -1, cells: gatedRowOf(10_000).cells[:10_000]}
+	g = view.Compile("v", &btapb.AuthorizedView_SubsetView{FamilySubsets: map[string]*btapb.AuthorizedView_FamilySubsets{"f": {QualifierPrefixes: [][]byte{nil}}}}).Over(m, gateFamilies)
 	g.BeginRow()
-	if got := drain(g); len(got) != 0 || g.Seen() || m.steps > 2 || m.seeks > 1 {
+	if got := drainGate(g); len(got) != 0 || g.Seen() || m.steps > 2 || m.seeks > 1 {
 		t.Errorf("%v after %d steps and %d seeks", got, m.steps, m.seeks)
 	}
-	if g := Compile("v", d).Over(m, []engine.Family{{Name: "other"}}); g != nil {
+	if g := view.Compile("v", d).Over(m, []engine.Family{{Name: "other"}}); g != nil {
 		t.Error("a gate that lets nothing through")
 	}
 }
 
-// inside evaluates a definition by its documentation.
-func inside(d *btapb.AuthorizedView_SubsetView, family, qualifier string) bool {
+// insideView evaluates a definition by its documentation.
+func insideView(d *btapb.AuthorizedView_SubsetView, family, qualifier string) bool {
 	s := d.GetFamilySubsets()[family]
 	return slices.ContainsFunc(s.GetQualifiers(), func(q []byte) bool { return string(q) == qualifier }) || hasPrefixOf(s.GetQualifierPrefixes(), qualifier)
 }
@@ -125,7 +126,7 @@ func hasPrefixOf(prefixes [][]byte, key string) bool {
 	return slices.ContainsFunc(prefixes, func(p []byte) bool { return strings.HasPrefix(key, string(p)) })
 }
 
-// FuzzCompile compares views of any definition with its documented meaning: for
+// FuzzViewCompile compares views of any definition with its documented meaning: for
 // keys and qualifiers at and next to its bounds, and for a whole row read
 // through it.
 func FuzzCompile(f *testing.F) {
@@ -144,10 +145,10 @@ func FuzzCompile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		d := &btapb.AuthorizedView_SubsetView{}
-		if proto.Unmarshal(b, d) != nil || Parameters(d) > 100 {
+		if proto.Unmarshal(b, d) != nil || view.Parameters(d) > 100 {
 			return
 		}
-		v := Compile("v", d)
+		v := view.Compile("v", d)
 		keys := []string{"", "\x00", "a", "\xff"}
 		add := func(named [][]byte) {
 			for _, n := range named {
@@ -162,14 +163,14 @@ func FuzzCompile(f *testing.F) {
 		}
 		slices.Sort(keys)
 		keys = slices.Compact(keys)
-		m := &memory{at: -1}
+		m := &gatedRow{at: -1}
 		var want []string
-		for _, family := range families {
+		for _, family := range gateFamilies {
 			for _, key := range keys {
 				if got, want := v.HoldsRow([]byte(key)), hasPrefixOf(d.GetRowPrefixes(), key); got != want {
 					t.Fatalf("row %q: %v, want %v", key, got, want)
 				}
-				in := inside(d, family.Name, key)
+				in := insideView(d, family.Name, key)
 				set := &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{FamilyName: family.Name, ColumnQualifier: []byte(key)}}}
 				if v.HoldsColumn(family.Name, []byte(key)) != in || v.Allows(set) != in {
 					t.Fatalf("column %s:%q: want %v", family.Name, key, in)
@@ -180,14 +181,14 @@ func FuzzCompile(f *testing.F) {
 				}
 			}
 		}
-		g := v.Over(m, families)
+		g := v.Over(m, gateFamilies)
 		if g == nil {
 			if len(want) > 0 {
 				t.Fatalf("no gate; want %q", want)
 			}
 			return
 		}
-		if got := drain(g); !slices.Equal(got, want) {
+		if got := drainGate(g); !slices.Equal(got, want) {
 			t.Fatalf("got %q, want %q", got, want)
 		}
 	})

@@ -1,4 +1,4 @@
-package analysis_test
+package emu_test
 
 import (
 	"flag"
@@ -14,7 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 )
 
-var update = flag.Bool("update.reference", false, "rewrite the declared differences of testdata/reference.tsv")
+var updateReference = flag.Bool("update.reference", false, "rewrite the declared differences of testdata/reference.tsv")
 
 // referenceCatalog has the table of reference.tsv, whose columns are a key schema: an INT64 a and
 // a BYTES s.
@@ -44,8 +44,8 @@ func (referenceCatalog) Type(_, _, _ string) (of value.Type, version string, ok 
 // than the service.
 var noSignature = regexp.MustCompile(`^(No matching signature for (?:operator|aggregate function|analytic function|function) (?:IS TRUE|IS FALSE|IN UNNEST|[^ ]+)) .*( \[at \d+:\d+\])$`)
 
-// firstLine returns the first line of an error with its position.
-func firstLine(text string) string {
+// firstErrorLine returns the first line of an error with its position.
+func firstErrorLine(text string) string {
 	line, rest, _ := strings.Cut(text, "\n")
 	if i := strings.LastIndex(rest, " [at "); i >= 0 {
 		line += rest[i:]
@@ -53,12 +53,12 @@ func firstLine(text string) string {
 	return noSignature.ReplaceAllString(line, "$1$2")
 }
 
-// TestReference compares errors with those of GoogleSQL's reference implementation. Each line of
+// TestQuery_Reference compares errors with those of GoogleSQL's reference implementation. Each line of
 // reference.tsv has a statement, its outcome there, and ours if it differs: Bigtable lacks the
 // construct, or the text is not the same yet.
-func TestReference(t *testing.T) {
+func TestQuery_Reference(t *testing.T) {
 	t.Parallel()
-	const file = "testdata/reference.tsv"
+	const file = "internal/sql/analysis/testdata/reference.tsv"
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -81,18 +81,18 @@ func TestReference(t *testing.T) {
 		}
 		got := "ok"
 		if _, err := analysis.Analyze(statement, options); err != nil {
-			got = firstLine(err.Error())
+			got = firstErrorLine(err.Error())
 		}
 		out.WriteString(statement + "\t" + want)
 		if got != want {
 			out.WriteString("\t" + got)
 		}
 		out.WriteString("\n")
-		if got != declared && !*update {
+		if got != declared && !*updateReference {
 			t.Errorf("%s\n      got %s\n declared %s\nreference %s", statement, got, declared, want)
 		}
 	}
-	if *update {
+	if *updateReference {
 		if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
