@@ -29,6 +29,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/exchange"
 	"github.com/tabletop-emu/tabletop/internal/fastserver"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/internal/quicknet"
 )
 
 const (
@@ -600,7 +601,7 @@ func (s *serving) listen(flag string, addr listenAddress, protocol string, greet
 	if err != nil {
 		return nil, nil, listenError(flag, addr, err)
 	}
-	tracked := newTrackedListener(lis, greeting)
+	tracked := newTrackedListener(quicknet.Listen(lis), greeting)
 	if tcp, ok := lis.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && s.token == "" && !s.replaces {
 		_, _ = fmt.Fprintf(s.program.stderr,
 			"tabletop: warning: %s %s can be reached from other machines without credentials; require a token with --token-file\n", flag, lis.Addr())
