@@ -282,11 +282,7 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 		}()
 	}
 	if p.alone {
-		growth := uint64(heapGrowthBytes)
-		if c.Data != "" {
-			growth = heapGrowthDiskBytes
-		}
-		paceHeap(growth)
+		paceHeap()
 	}
 	if err := removePortFile(c.PortFile); err != nil { // first of all: a waiting client must not see an earlier server's file
 		return fmt.Errorf("--port-file: %w", err)
