@@ -106,11 +106,10 @@ func (t *transfer) write(fd uintptr) (done bool) {
 func unannounced(call, fd uintptr, p []byte) (int, syscall.Errno) {
 	for {
 		n, _, err := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
-		switch err {
-		case 0:
+		if err == 0 {
 			return int(n), 0
-		case syscall.EINTR:
-		default:
+		}
+		if err != syscall.EINTR {
 			return 0, err
 		}
 	}
