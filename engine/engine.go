@@ -319,7 +319,7 @@ func Open(o Options) (*DB, error) {
 	po.EventListener = &pebble.EventListener{DataCorruption: func(info pebble.DataCorruptionInfo) { d.fail(damaged(info)) }}
 	for i := range po.Levels {
 		po.Levels[i].BlockSize = blockBytes
-		po.Levels[i].IndexBlockSize = blockBytes
+		po.Levels[i].IndexBlockSize = 64 << 10
 	}
 	dir := o.Dir
 	if dir == "" {
@@ -400,11 +400,10 @@ func checkDir(dir string, fs vfs.FS) error {
 }
 
 // The sizes below were measured together. The cache is charged for two memtables, so a cache
-// of at most their size caches nothing. The rest holds a table of 5,000 items with an index,
-// and nearly half of the blocks of 100,000 rows of 1 KB. A block outside the cache is copied
-// from a file for each read, in memory too; that costs more than the rest of the read. The
-// cache fills with blocks that are read, not with those that are written. With 64 MiB reads
-// were no cheaper overall: most of their blocks are read for the first time. Memtables grow to
+// of at most their size caches nothing. The rest holds 100,000 rows of 1 KB. A block outside the
+// cache is copied from a file for each read, in memory too; that costs as much as the rest of the
+// read. The cache fills with blocks that are read, not with those that are written. A cache for
+// half of a table saves little, since each scan replaces its content. Memtables grow to
 // this size step by step, and the last flushed memtable is reused for the next: a store with
 // constant writes holds two. In memory, writes cost the same with 4 MiB as with 8, and the
 // load of a large table the same as with 2. On disk, small ones cost nothing while a store is
@@ -420,7 +419,7 @@ func checkDir(dir string, fs vfs.FS) error {
 const (
 	memTableBytes     = 4 << 20
 	memTableDiskBytes = 8 << 20
-	cacheBytes        = 48 << 20 // in addition to the memtables
+	cacheBytes        = 112 << 20 // in addition to the memtables
 	compactAt         = 4
 	blockBytes        = 9472 - 344
 )

@@ -7,7 +7,8 @@
 //     rowmerge: joins the chunks in which rows arrive; preflight: checks that a Bigtable can
 //     be used, for any command.
 //   - rest: serves gRPC services as HTTP with JSON; exchange: carries HTTP requests to a handler,
-//     whatever server holds the connection; fastserver: such a server, with fasthttp.
+//     whatever server holds the connection; fastserver: such a server, with fasthttp; quicknet: cheap
+//     TCP connections for servers.
 //   - inproc: a gRPC channel inside the process, for any service; pull: iterators from sequences.
 //   - layout: mappings between items and rows.
 //   - heat: counts of the load on keys; cause, probe: the DynamoDB request, or the probe, that

@@ -31,6 +31,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/quicknet"
 )
 
 // The exit codes.
@@ -134,7 +135,7 @@ func serve(ctx context.Context, address string, stdout, stderr io.Writer) (err e
 	stopDue := keepDue(srv, logger)
 	defer stopDue()
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(lis) }()
+	go func() { served <- srv.Serve(quicknet.Listen(lis)) }()
 	_, _ = fmt.Fprintf(stdout, "Cloud Bigtable emulator running on %s\n", lis.Addr())
 
 	select {

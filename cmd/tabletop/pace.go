@@ -7,15 +7,14 @@ import (
 	"runtime/metrics"
 )
 
-// The heap of a server is collected when it has grown by heapGrowthBytes, or with --data by
-// heapGrowthDiskBytes, about the garbage of a thousand requests. heapGrowthPercent of the
-// scanned memory, which holds pointers, is added. Most of a server's heap are the pointer-free
-// buffers of its store, which collections do not scan, and which need no room to grow. The cost
-// of a MB more or less is in docs/notes/performance.md.
+// The heap of a server is collected when it has grown by heapGrowthBytes, about the garbage of a
+// thousand requests, plus one byte for heapPerGrowth of all its bytes and for scannedPerGrowth of
+// those with pointers. Most of a server's heap are the pointer-free buffers of its store, which
+// collections do not scan. The cost of a MB more or less is in docs/notes/performance.md.
 const (
-	heapGrowthBytes     = 10 << 20
-	heapGrowthDiskBytes = 16 << 20
-	heapGrowthPercent   = 50
+	heapGrowthBytes  = 12 << 20
+	heapPerGrowth    = 8
+	scannedPerGrowth = 2
 	// leastHeapBytes, times GOGC/100, is the smallest heap that package runtime collects.
 	leastHeapBytes = 4 << 20
 )
@@ -24,11 +23,11 @@ const (
 // default the heap grows by all memory in use, which for a server is mostly the buffers of its
 // store: they are never garbage, so that doubling them is waste. A small server, in contrast,
 // would be collected very often.
-func paceHeap(growth uint64) {
+func paceHeap() {
 	if os.Getenv("GOMEMLIMIT") != "" || os.Getenv("GOGC") != "" {
 		return
 	}
-	newPacer(growth, func(percent int) { debug.SetGCPercent(percent) }).pace()
+	newPacer(heapGrowthBytes, func(percent int) { debug.SetGCPercent(percent) }).pace()
 }
 
 // pacer sets the GOGC of a process after each collection of its heap.
@@ -53,12 +52,12 @@ func (p *pacer) pace() {
 	runtime.AddCleanup(new(*byte), (*pacer).pace, p) // the next collection frees the unreferenced byte
 }
 
-// gcPercent returns the GOGC by which a heap grows by growth plus heapGrowthPercent of
+// gcPercent returns the GOGC by which a heap grows by growth plus the shares of live and
 // pointers. live is the memory in use, pointers the scanned part of it, and roots the size of
 // stacks and global variables. Package runtime collects a heap of live + (live+roots)*GOGC/100
 // bytes, and none below leastHeapBytes*GOGC/100.
 func gcPercent(growth, live, pointers, roots uint64) int {
-	growth += pointers * heapGrowthPercent / 100
+	growth += live/heapPerGrowth + pointers/scannedPerGrowth
 	percent := 100 * (live + growth) / leastHeapBytes
 	if scanned := live + roots; scanned > 0 {
 		percent = min(percent, 100*growth/scanned)

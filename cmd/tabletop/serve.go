@@ -29,6 +29,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/exchange"
 	"github.com/tabletop-emu/tabletop/internal/fastserver"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/internal/quicknet"
 )
 
 const (
@@ -281,11 +282,7 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 		}()
 	}
 	if p.alone {
-		growth := uint64(heapGrowthBytes)
-		if c.Data != "" {
-			growth = heapGrowthDiskBytes
-		}
-		paceHeap(growth)
+		paceHeap()
 	}
 	if err := removePortFile(c.PortFile); err != nil { // first of all: a waiting client must not see an earlier server's file
 		return fmt.Errorf("--port-file: %w", err)
@@ -600,7 +597,7 @@ func (s *serving) listen(flag string, addr listenAddress, protocol string, greet
 	if err != nil {
 		return nil, nil, listenError(flag, addr, err)
 	}
-	tracked := newTrackedListener(lis, greeting)
+	tracked := newTrackedListener(quicknet.Listen(lis), greeting)
 	if tcp, ok := lis.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && s.token == "" && !s.replaces {
 		_, _ = fmt.Fprintf(s.program.stderr,
 			"tabletop: warning: %s %s can be reached from other machines without credentials; require a token with --token-file\n", flag, lis.Addr())
