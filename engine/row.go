@@ -33,6 +33,8 @@ type RowTx struct {
 	// it reads the row. The first iterator is reused by later readers, one at a time. It is
 	// nil before the first reader, and while a reader has it.
 	it *pebble.Iterator
+	// group, if it is not nil, takes the iterator for its next row.
+	group *rowGroup
 	// absent reports that the store has no cells of the row, hidden or visible; absentSteps is
 	// the number of dead cells that the search stepped over.
 	absent      bool
@@ -130,7 +132,12 @@ func (tx *RowTx) end() {
 			s.err = errScanEnded
 		}
 	}
-	if tx.it != nil {
+	switch {
+	case tx.it == nil:
+	case tx.group != nil:
+		tx.it.ResetStats() // each row counts its own steps
+		tx.group.it = tx.it
+	default:
 		_ = tx.it.Close()
 	}
 }
