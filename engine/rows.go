@@ -60,7 +60,8 @@ type rowGroup struct {
 	// it reads one row of the group after the other. All rows are locked before it is made, so it
 	// sees their current state.
 	it      *pebble.Iterator
-	applied bool // a change was applied without waiting for the disk
+	scan    *Scan // of an earlier row, for the next
+	applied bool  // a change was applied without waiting for the disk
 	// numbers are the records in flight until the group's sync.
 	numbers []uint64
 
