@@ -25,17 +25,16 @@ func (ta *transactor) settle(ctx context.Context, r *transactionRecord, ordered 
 	for i, ch := range ordered {
 		r.items[i].settled = !ch.mayHold()
 	}
+	_ = ta.lanes.Each(len(ordered), func(i int) (err error) {
+		if ch := ordered[i]; ch.placed && !ta.together(ch.write.l) {
+			r.items[i].settled, err = ta.settleHeld(ctx, ch, r.state == transactionCommitted, &changed[i])
+		}
+		return err
+	})
 	for from, to := range tableRuns(ordered) {
 		if ta.together(ordered[from].write.l) {
 			ta.settleTogether(ctx, ordered[from:to], r.items[from:to], r.state == transactionCommitted)
-			continue
 		}
-		_ = ta.lanes.Each(to-from, func(n int) (err error) {
-			if i := from + n; ordered[i].placed {
-				r.items[i].settled, err = ta.settleHeld(ctx, ordered[i], r.state == transactionCommitted, &changed[i])
-			}
-			return err
-		})
 	}
 	ta.writer.logs.Append(ctx, slices.Concat(changed...))
 	return ta.tx.settleItems(ctx, r)
