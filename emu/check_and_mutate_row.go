@@ -139,8 +139,11 @@ func (s *Server) checkAndMutateRows(ctx context.Context, reqs []*btpb.CheckAndMu
 	ms := make([]checkedMutation, len(reqs))
 	order := make([]int, 0, len(reqs))
 	for i, req := range reqs {
+		if req.GetTableName() != reqs[0].GetTableName() || req.GetAuthorizedViewName() != "" {
+			return false
+		}
 		writes, err := c.prepareCheck(ctx, req, &ms[i])
-		if writes != ctx || req.GetTableName() != reqs[0].GetTableName() {
+		if writes != ctx {
 			return false // the changes are attributed to a cluster
 		}
 		if errs[i] = err; err == nil {

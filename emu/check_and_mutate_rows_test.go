@@ -60,15 +60,18 @@ func TestCheckAndMutateRows(t *testing.T) {
 	}
 }
 
-// TestCheckAndMutateRows_Alone: an observer and several tables need single calls.
+// TestCheckAndMutateRows_Alone: an observer, several tables and a view need single calls.
 func TestCheckAndMutateRows_Alone(t *testing.T) {
 	t.Parallel()
-	for name, o := range map[string]Options{"observed": {Observe: func(*Call) {}}, "two tables": {}} {
+	for name, o := range map[string]Options{"observed": {Observe: func(*Call) {}}, "two tables": {}, "view": {}} {
 		e := newEnvWith(t, o, engine.Options{})
 		e.createTable("t", "f")
 		muts := []*btpb.Mutation{btclient.SetCell("f", nil, 1000, nil)}
 		reqs := []*btpb.CheckAndMutateRowRequest{{TableName: testTable, RowKey: []byte("a"), FalseMutations: muts}}
-		if o.Observe == nil {
+		switch name {
+		case "view":
+			reqs[0].TableName, reqs[0].AuthorizedViewName = "", testTable+"/authorizedViews/v"
+		case "two tables":
 			e.createTable("u", "f")
 			reqs = append(reqs, &btpb.CheckAndMutateRowRequest{TableName: testInstance + "/tables/u", RowKey: []byte("a"), FalseMutations: muts})
 		}

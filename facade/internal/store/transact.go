@@ -516,8 +516,8 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 	return false, err
 }
 
-// planIntent returns the write of tryIntent, with its mutations. If there is none, pw is nil, and the
-// other results are those of tryIntent.
+// planIntent returns the write of tryIntent, with its mutations. If pw is nil, the intent cannot be
+// placed now, and the other results are those of tryIntent.
 func (ta *transactor) planIntent(ctx context.Context, r *transactionRecord, ch *Change) (pw *plannedWrite, muts []*btpb.Mutation, cleared bool, err error) {
 	w, read, asked := ch.write, ch.st, ch.asked
 	ch.st, ch.asked = nil, false // a state serves only one attempt
