@@ -119,9 +119,11 @@ func New(o Options) (*Server, error) {
 		countLoad:  o.CountLoad,
 		wireCopies: o.StreamInterceptor == nil,
 		token:      o.Token,
-		inproc:     inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
 		health:     health.NewServer(),
 	}
+	s.inproc = inproc.New(inproc.Options{
+		Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor, CheckAndMutateRows: s.checkAndMutateRows,
+	})
 	s.sample = s.random
 	s.control = &admin.Control{DB: s.db, Clock: s.clock, Logger: s.logger, Limits: s.limits, Delay: o.AdminDelay, Heat: s.heat, CheckQuery: s.checkViewQuery}
 	s.views = materialized.New(materialized.Options{DB: s.db, Now: s.now, Lag: o.ViewLag, Limits: s.limits})

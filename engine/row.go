@@ -30,9 +30,12 @@ type RowTx struct {
 	latch int // index of the latch that locks it
 	now   time.Time
 	scans []*Scan
+	first [1]*Scan // memory of scans
 	// it reads the row. The first iterator is reused by later readers, one at a time. It is
 	// nil before the first reader, and while a reader has it.
 	it *pebble.Iterator
+	// group, if it is not nil, takes the iterator and a scan for its next row.
+	group *rowGroup
 	// absent reports that the store has no cells of the row, hidden or visible; absentSteps is
 	// the number of dead cells that the search stepped over.
 	absent      bool
@@ -130,9 +133,28 @@ func (tx *RowTx) end() {
 			s.err = errScanEnded
 		}
 	}
-	if tx.it != nil {
+	if tx.group != nil && len(tx.scans) > 0 {
+		tx.group.scan = tx.scans[0]
+	}
+	switch {
+	case tx.it == nil:
+	case tx.group != nil:
+		tx.it.ResetStats() // each row counts its own steps
+		tx.group.it = tx.it
+	default:
 		_ = tx.it.Close()
 	}
+}
+
+// newScan returns a zero Scan for the row, which may have served an earlier row of the group.
+func (tx *RowTx) newScan() *Scan {
+	if tx.group == nil || tx.group.scan == nil {
+		return new(Scan)
+	}
+	s := tx.group.scan
+	tx.group.scan = nil
+	*s = Scan{}
+	return s
 }
 
 // errScanEnded is the error of a scan that outlived its Update.
@@ -180,7 +202,8 @@ func (tx *RowTx) scan(from []byte) *Scan {
 // prefix. The scan is positioned on the row if there is a cell. With only, the scan ends after these
 // keys. Without part, open sets tx.absent if the row does not exist.
 func (tx *RowTx) open(part []byte, only bool) (*Scan, error) {
-	s := &Scan{d: tx.d, ctx: tx.ctx, t: tx.t, tx: tx, rules: tx.d.eagerRules(tx.t, tx.Now)}
+	s := tx.newScan()
+	s.d, s.ctx, s.t, s.tx, s.rules = tx.d, tx.ctx, tx.t, tx, tx.d.eagerRules(tx.t, tx.Now)
 	s.useBuffers()
 	s.prefix = appendRowPrefix(s.prefix, tx.t.def.ID, tx.row)
 	s.target = append(append(s.target, s.prefix...), part...)
@@ -206,6 +229,9 @@ func (tx *RowTx) open(part []byte, only bool) (*Scan, error) {
 			inside, asked := stepsOf(it)
 			tx.absentSteps = inside - asked
 		}
+	}
+	if tx.scans == nil {
+		tx.scans = tx.first[:0]
 	}
 	tx.scans = append(tx.scans, s)
 	return s, nil

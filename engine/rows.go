@@ -55,9 +55,13 @@ const (
 // rowGroup is a group of rows that are locked and committed together. It is reused for the
 // next group.
 type rowGroup struct {
-	d       *DB
-	batch   rowBatch // reused for one row after the other
-	applied bool     // a change was applied without waiting for the disk
+	d     *DB
+	batch rowBatch // reused for one row after the other
+	// it reads one row of the group after the other. All rows are locked before it is made, so it
+	// sees their current state.
+	it      *pebble.Iterator
+	scan    *Scan // of an earlier row, for the next
+	applied bool  // a change was applied without waiting for the disk
 	// numbers are the records in flight until the group's sync.
 	numbers []uint64
 
@@ -137,6 +141,10 @@ func (g *rowGroup) update(ctx context.Context, table string, rows [][]byte, errs
 	all := d.pebble.NewBatch()
 	before := len(g.numbers)
 	defer func() {
+		if g.it != nil {
+			_ = g.it.Close() // its users have returned its error
+			g.it = nil
+		}
 		if all != nil {
 			_ = all.Close()
 		}
@@ -150,7 +158,8 @@ func (g *rowGroup) update(ctx context.Context, table string, rows [][]byte, errs
 	txs, now := make([]RowTx, len(g.rows)), d.now()
 	for ; n < len(g.rows) && all.Len() < groupBytes; n++ {
 		tx := &txs[n]
-		*tx = RowTx{d: d, ctx: ctx, t: t, row: g.rows[n], latch: g.first + int(g.latch[n]), now: now, batch: &g.batch}
+		*tx = RowTx{d: d, ctx: ctx, t: t, row: g.rows[n], latch: g.first + int(g.latch[n]), now: now, batch: &g.batch, it: g.it, group: g}
+		g.it = nil
 		if errs[n] = tx.run(func(tx *RowTx) error { return fn(n, tx) }); errs[n] != nil || tx.w == nil {
 			g.batch.settle(false) // its record is discarded
 			continue

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 // TestUpdateRows: rows changed together have the same result as one by one. Rows repeat, fail,
@@ -143,5 +145,33 @@ func TestUpdateRows_Concurrent(t *testing.T) {
 	}
 	if err := s.Close(); err != nil || sum != want {
 		t.Errorf("%d, %v, want %d", sum, err, want)
+	}
+}
+
+// TestUpdateRows_OpensTheStoreOnce: the rows of a group are read by one iterator, and each sees the
+// changes of earlier groups.
+func TestUpdateRows_OpensTheStoreOnce(t *testing.T) {
+	t.Parallel()
+	d := rowsOf(t, 100)
+	rows := [][]byte{[]byte("r000010"), []byte("new"), []byte("r000020"), []byte("new")} // the last is a group of its own
+	cellsOf := map[int]int{}
+	var its []*pebble.Iterator
+	for _, err := range d.UpdateRows(t.Context(), "t", rows, func(i int, tx *RowTx) error {
+		s := tx.Scan()
+		its = append(its, s.it)
+		for s.NextCell() {
+			cellsOf[i]++
+		}
+		return errors.Join(s.Close(), tx.Mutate([]Mutation{set("f", "another", 1000, "v")}))
+	}) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if its[0] != its[1] || its[0] != its[2] {
+		t.Error("a group has several iterators")
+	}
+	if n := cellsOf[0]; n == 0 || cellsOf[2] != n || cellsOf[1] != 0 || cellsOf[3] != 1 {
+		t.Errorf("the rows had %v cells", cellsOf)
 	}
 }

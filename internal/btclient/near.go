@@ -10,9 +10,11 @@ import (
 	"github.com/tabletop-emu/tabletop/cells"
 )
 
-// nearConn is a connection to a Bigtable in this process that can pass rows without messages. A
-// message confirms the rows that the sink got before it; others are void. Closing end ends the call.
+// nearConn is a connection to a Bigtable in this process that can pass rows without messages, and make
+// several calls together. A message confirms the rows that the sink got before it; others are void.
+// Closing end ends the call.
 type nearConn interface {
+	CheckAndMutateRows(ctx context.Context, reqs []*btpb.CheckAndMutateRowRequest, matched []bool, errs []error) (together bool)
 	ReadRows(ctx context.Context, req *btpb.ReadRowsRequest, rows cells.RowSink) (stream btpb.Bigtable_ReadRowsClient, end io.Closer, err error)
 }
 

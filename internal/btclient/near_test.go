@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/cells"
@@ -20,6 +22,18 @@ type nearFake struct {
 	steps  [][]btclient.Row // of each message; those of the last step come before the error
 	ended  error
 	closed int
+	// together answers calls of CheckAndMutateRow by their rows, "yes" and "no"; others fail.
+	together bool
+}
+
+// CheckAndMutateRows answers if f.together is set.
+func (f *nearFake) CheckAndMutateRows(_ context.Context, reqs []*btpb.CheckAndMutateRowRequest, matched []bool, errs []error) bool {
+	for i, req := range reqs {
+		if matched[i] = string(req.GetRowKey()) == "yes"; f.together && !matched[i] && string(req.GetRowKey()) != "no" {
+			errs[i] = status.Error(codes.NotFound, "no table "+req.GetTableName())
+		}
+	}
+	return f.together
 }
 
 func (f *nearFake) ReadRows(ctx context.Context, req *btpb.ReadRowsRequest, rows cells.RowSink) (btpb.Bigtable_ReadRowsClient, io.Closer, error) {
@@ -142,5 +156,32 @@ func TestRead_NearLeft(t *testing.T) {
 	wantRows(t, rows, row("b", "1"), row("c", "2"))
 	if err == nil || f.closed != 2 {
 		t.Errorf("a row out of order: %v; %d calls were closed", err, f.closed)
+	}
+}
+
+// TestCheckAndMutateRows: calls are made together if the connection can do that, otherwise one by one.
+func TestCheckAndMutateRows(t *testing.T) {
+	t.Parallel()
+	for _, together := range []bool{true, false} {
+		f := newNear(func(*nearFake, int) {})
+		f.together = together
+		calls := 0
+		f.answer = func(_ int, req proto.Message) ([]proto.Message, error) {
+			calls++
+			switch row := string(req.(*btpb.CheckAndMutateRowRequest).GetRowKey()); row {
+			case "yes", "no":
+				return []proto.Message{&btpb.CheckAndMutateRowResponse{PredicateMatched: row == "yes"}}, io.EOF
+			}
+			return nil, status.Error(codes.NotFound, "no table")
+		}
+		c := btclient.New(f, "p", "i", btclient.Options{})
+		checks := []btclient.Check{{Row: []byte("yes")}, {Row: []byte("lost")}, {Row: []byte("no")}}
+		c.CheckAndMutateRows(t.Context(), "t", checks)
+		if want := map[bool]int{true: 0, false: 3}[together]; calls != want || !c.Together() {
+			t.Errorf("together %v: %d single calls, want %d", together, calls, want)
+		}
+		if !checks[0].Matched || checks[1].Matched || checks[2].Matched || checks[0].Err != nil || checks[2].Err != nil || status.Code(checks[1].Err) != codes.NotFound {
+			t.Errorf("together %v: %+v", together, checks)
+		}
 	}
 }

@@ -26,6 +26,55 @@ func (c *Client) CheckAndMutate(ctx context.Context, table string, row []byte, f
 	return resp.GetPredicateMatched(), nil
 }
 
+// Check is a call of CheckAndMutate in CheckAndMutateRows, with its result.
+type Check struct {
+	Row     []byte
+	Filter  *btpb.RowFilter
+	Yes, No []*btpb.Mutation
+
+	Matched bool
+	Err     error
+}
+
+// Together reports whether the Bigtable is in this process, so that CheckAndMutateRows costs less than
+// single calls.
+func (c *Client) Together() bool { return c.near != nil && c.o.Deadline <= 0 }
+
+// CheckAndMutateRows makes several independent calls of CheckAndMutate on one table, and sets their
+// results. Unless Together returns true, they are made in sequence; all are made, even after an error.
+func (c *Client) CheckAndMutateRows(ctx context.Context, table string, checks []Check) {
+	if len(checks) > 1 && c.Together() && c.checkTogether(ctx, table, checks) {
+		return
+	}
+	for i := range checks {
+		k := &checks[i]
+		k.Matched, k.Err = c.CheckAndMutate(ctx, table, k.Row, k.Filter, k.Yes, k.No)
+	}
+}
+
+func (c *Client) checkTogether(ctx context.Context, table string, checks []Check) bool {
+	t := c.target(table)
+	messages, reqs := make([]btpb.CheckAndMutateRowRequest, len(checks)), make([]*btpb.CheckAndMutateRowRequest, len(checks))
+	for i := range checks {
+		k, m := &checks[i], &messages[i]
+		m.TableName, m.AppProfileId, m.RowKey = t.path, c.o.AppProfile, k.Row
+		m.PredicateFilter, m.TrueMutations, m.FalseMutations = k.Filter, k.Yes, k.No
+		reqs[i] = m
+	}
+	matched, errs := make([]bool, len(checks)), make([]error, len(checks))
+	if !c.near.CheckAndMutateRows(t.outgoing(ctx), reqs, matched, errs) {
+		return false
+	}
+	setOnce(&c.answered)
+	for i := range checks {
+		k := &checks[i]
+		if k.Matched, k.Err = matched[i], errs[i]; k.Err != nil {
+			k.Matched, k.Err = false, fmt.Errorf("writing row %q of table %s: %w", k.Row, table, k.Err)
+		}
+	}
+	return true
+}
+
 // ReadModifyWrite applies rules to a row and returns the cells that they wrote. It retries the call
 // under the same condition as CheckAndMutate.
 func (c *Client) ReadModifyWrite(ctx context.Context, table string, row []byte, rules ...*btpb.ReadModifyWriteRule) (Row, error) {

@@ -7,7 +7,8 @@
 // client reads on. A slow reader therefore slows down the handler, and nothing is buffered.
 //
 // A handler whose whole answer the client holds anyway, such as a read of one row, runs at once
-// instead. [Channel.ReadRows] lets a handler pass rows without messages.
+// instead. [Channel.ReadRows] lets a handler pass rows without messages, and
+// [Channel.CheckAndMutateRows] makes several calls together.
 //
 // The channel keeps gRPC's guarantees for a call: status errors with details, deadlines and
 // cancellation, metadata, headers and trailers, interceptors, and an error instead of a crash
@@ -27,6 +28,7 @@ import (
 	"strings"
 	"sync"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -43,6 +45,10 @@ type Options struct {
 	// Clone copies each message, so that each side may change messages that it has sent, and retain
 	// messages that it has received. It is for tests. Default: messages are shared.
 	Clone bool
+	// CheckAndMutateRows answers several calls of CheckAndMutateRow together, which costs less. It sets
+	// the result of each call. If it returns false, it has done nothing. Default: calls are made
+	// one by one.
+	CheckAndMutateRows func(ctx context.Context, reqs []*btpb.CheckAndMutateRowRequest, matched []bool, errs []error) (together bool)
 }
 
 // Channel dispatches calls to the services registered with it. All services must be registered

@@ -173,8 +173,10 @@ func (r *run) spend(steps int64) bool {
 // Compile validates and compiles f. A nil f, like a filter with no member set, passes every cell.
 // Errors contain the path of the invalid filter and the expected value; the request is at fault.
 func Compile(f *btpb.RowFilter, o Options) (*Program, error) {
-	if n := proto.Size(f); o.MaxBytes > 0 && n > o.MaxBytes {
-		return nil, fmt.Errorf("the filter has %d bytes; the limit is %d", n, o.MaxBytes)
+	if n, ok := sizeBound(f); o.MaxBytes > 0 && (!ok || n > o.MaxBytes) {
+		if n = proto.Size(f); n > o.MaxBytes {
+			return nil, fmt.Errorf("the filter has %d bytes; the limit is %d", n, o.MaxBytes)
+		}
 	}
 	d := decoder{maxDepth: hardMaxDepth}
 	if o.MaxDepth > 0 {

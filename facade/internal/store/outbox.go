@@ -59,18 +59,23 @@ func applying(ctx context.Context) (context.Context, context.CancelFunc) {
 func (ob *outbox) apply(ctx context.Context, p *slot, order int64, change indexChange, outbox bool) error {
 	ctx, cancel := applying(ctx)
 	defer cancel()
-	ahead, err := ob.enter(ctx, p.l, order, change)
-	if err != nil {
-		return err
-	}
-	if ahead > order {
-		return ob.overtake(ctx, p, order, ahead)
-	}
-	if !outbox {
+	e := entering{order: order, change: change}
+	e.ahead, e.err = ob.enter(ctx, p.l, order, change)
+	return ob.applied(ctx, p, &e, outbox)
+}
+
+// applied ends the work of apply after enter.
+func (ob *outbox) applied(ctx context.Context, p *slot, e *entering, outbox bool) error {
+	switch {
+	case e.err != nil:
+		return e.err
+	case e.ahead > e.order:
+		return ob.overtake(ctx, p, e.order, e.ahead)
+	case !outbox:
 		return nil
 	}
 	return ob.bt.MutateRow(ctx, p.l.table, p.row, []*btpb.Mutation{
-		btclient.DeleteColumn(lens.FamilyState, p.outbox, order, order+microsPerMilli),
+		btclient.DeleteColumn(lens.FamilyState, p.outbox, e.order, e.order+microsPerMilli),
 	})
 }
 
@@ -99,20 +104,36 @@ func (ob *outbox) enter(ctx context.Context, l *tableLayout, order int64, change
 // enterRow acts like enter for row i of a change, which counts the puts first, and then the
 // rows that the item leaves.
 func (ob *outbox) enterRow(ctx context.Context, l *tableLayout, order int64, change indexChange, i int) (ahead int64, err error) {
+	k, table := ob.check(l, order, change, i)
+	k.Matched, k.Err = ob.bt.CheckAndMutate(ctx, table, k.Row, k.Filter, k.Yes, k.No)
+	return ob.entered(ctx, l, change, i, &k)
+}
+
+// check returns the call that writes row i of a change, and its table.
+func (ob *outbox) check(l *tableLayout, order int64, change indexChange, i int) (k btclient.Check, table string) {
+	if i < len(change.puts) {
+		put := change.puts[i]
+		return put.call(order), put.index.table
+	}
+	left := change.stale[i-len(change.puts)]
+	return left.leave(l, order), left.table
+}
+
+// entered returns the result of enterRow after the call of check.
+func (ob *outbox) entered(ctx context.Context, l *tableLayout, change indexChange, i int, k *btclient.Check) (ahead int64, err error) {
 	if i >= len(change.puts) {
-		r := change.stale[i-len(change.puts)]
-		if err := ob.leaveEntry(ctx, l, r, order); err != nil && !ob.indexGone(ctx, l, r.table, err) {
-			return 0, err
+		left := change.stale[i-len(change.puts)]
+		if k.Err == nil || ob.indexGone(ctx, l, left.table, k.Err) {
+			return 0, nil
 		}
-		return 0, nil
+		return 0, k.Err
 	}
 	put := change.puts[i]
-	done, err := ob.putEntry(ctx, put, order)
-	if done || ob.indexGone(ctx, l, put.index.table, err) {
+	switch {
+	case k.Err == nil && !k.Matched, ob.indexGone(ctx, l, put.index.table, k.Err):
 		return 0, nil
-	}
-	if err != nil {
-		return 0, err
+	case k.Err != nil:
+		return 0, k.Err
 	}
 	return ob.entryOrder(ctx, put)
 }
@@ -182,12 +203,19 @@ func newer(x *secondary.Index, order int64) *btpb.RowFilter {
 	return btclient.Chain(btclient.AnyOf(btclient.OfFamily(lens.FamilyState), btclient.OfFamily(lens.FamilyTombstone)), later)
 }
 
-// putEntry writes the entry put with the given order. done is false if the row has a later
-// write.
+// putEntry makes the call of put. done is false if the row has a later write.
+func (ob *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done bool, err error) {
+	k := put.call(order)
+	matched, err := ob.bt.CheckAndMutate(ctx, put.index.table, k.Row, k.Filter, nil, k.No)
+	return !matched && err == nil, err
+}
+
+// call returns the call that writes the entry with the given order. It matches, and writes
+// nothing, if the row has a later write.
 //
 // In a row with a single cell, an unknown older version of that cell may remain until garbage
 // collection. Readers ignore it.
-func (ob *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done bool, err error) {
+func (put indexPut) call(order int64) btclient.Check {
 	var muts []*btpb.Mutation
 	switch put.over {
 	case noEntry:
@@ -202,13 +230,22 @@ func (ob *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done
 	if !put.index.x.OneCell() {
 		muts = append(muts, btclient.SetCell(lens.FamilyState, revisionQualifier, order, nil))
 	}
-	matched, err := ob.bt.CheckAndMutate(ctx, put.index.table, put.row, newer(put.index.x, order), nil, muts)
-	return !matched && err == nil, err
+	return btclient.Check{Row: put.row, Filter: newer(put.index.x, order), No: muts}
 }
 
-// leaveEntry replaces an index row with a tombstone, unless the row has a write later than
-// order. It does nothing if the table of a deleted index no longer exists.
+// leaveEntry makes the call of leave. It does nothing if the table of a deleted index no longer exists.
 func (ob *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, order int64) error {
+	k := r.leave(l, order)
+	_, err := ob.bt.CheckAndMutate(ctx, r.table, k.Row, k.Filter, nil, k.No)
+	if status.Code(err) == codes.NotFound && !slices.ContainsFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }) {
+		return nil
+	}
+	return err
+}
+
+// leave returns the call that replaces the row with a tombstone, unless it has a write later than
+// order.
+func (r indexRow) leave(l *tableLayout, order int64) btclient.Check {
 	var x *secondary.Index
 	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
 		x = l.indexes[i].x
@@ -216,11 +253,7 @@ func (ob *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, or
 	// The tombstone has the time of the next order. Another process may have written the same
 	// order; that write recreated the item, and is the earlier one.
 	muts := []*btpb.Mutation{btclient.DeleteRow(), btclient.SetCell(lens.FamilyTombstone, tombstoneQualifier, order+microsPerMilli, nil)}
-	_, err := ob.bt.CheckAndMutate(ctx, r.table, r.row, newer(x, order), nil, muts)
-	if x == nil && status.Code(err) == codes.NotFound {
-		return nil
-	}
-	return err
+	return btclient.Check{Row: r.row, Filter: newer(x, order), No: muts}
 }
 
 // drain applies the last write of an item, as read in st, to the indexes.

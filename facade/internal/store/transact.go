@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -392,6 +393,9 @@ func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open
 	if err := ta.readOpen(ctx, open, slots); err != nil {
 		return err
 	}
+	if ta.bt.Together() {
+		return ta.tryTogether(ctx, r, open)
+	}
 	err = ta.lanes.Each(len(open), func(i int) error {
 		if cleared, err := ta.tryIntent(ctx, r, open[i]); err != nil || open[i].placed || cleared {
 			return err
@@ -402,6 +406,55 @@ func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open
 		return nil
 	}
 	return err
+}
+
+// tryTogether acts like tryIntent for each change, but makes the calls of a table together. It stops
+// planning at a change without an intent.
+func (ta *transactor) tryTogether(ctx context.Context, r *transactionRecord, open []*Change) error {
+	planned, checks := make([]*plannedWrite, 0, len(open)), make([]btclient.Check, 0, len(open))
+	placing := make([]*Change, 0, len(open))
+	for _, ch := range open {
+		pw, muts, cleared, err := ta.planIntent(ctx, r, ch)
+		if err != nil {
+			return err
+		}
+		if pw != nil {
+			placing, planned, checks = append(placing, ch), append(planned, pw), append(checks, pw.check(muts))
+		} else if !cleared {
+			break
+		}
+	}
+	var failed error
+	for from, to := range tableRuns(placing) {
+		l := planned[from].w.l
+		if err := ta.noteWrite(ctx, l); err != nil {
+			return cmp.Or(failed, err)
+		}
+		ta.bt.CheckAndMutateRows(ctx, l.table, checks[from:to])
+		for i := from; i < to; i++ {
+			var err error
+			placing[i].placed, err = planned[i].w.applied(ctx, &checks[i])
+			placing[i].unsure, failed = err != nil, cmp.Or(failed, err)
+		}
+		failed = cmp.Or(failed, ta.noteWrite(ctx, l))
+	}
+	return failed
+}
+
+// tableRuns yields the bounds of runs of changes of one table.
+func tableRuns(changes []*Change) iter.Seq2[int, int] {
+	return func(yield func(from, to int) bool) {
+		for from := 0; from < len(changes); {
+			to := from + 1
+			for to < len(changes) && changes[to].Table.Name == changes[from].Table.Name {
+				to++
+			}
+			if !yield(from, to) {
+				return
+			}
+			from = to
+		}
+	}
 }
 
 // readOpen reads the items whose earlier state served an attempt, with as few reads as
@@ -454,25 +507,38 @@ func (ta *transactor) meet(ctx context.Context, r *transactionRecord, ch *Change
 // Err. If neither is set, the caller can try again; cleared means that the attempt removed an
 // obstacle, such as an unfinished write. The caller holds the latches of the table and the item.
 func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Change) (cleared bool, err error) {
+	pw, muts, cleared, err := ta.planIntent(ctx, r, ch)
+	if pw == nil || err != nil {
+		return cleared, err
+	}
+	ch.placed, err = pw.commit(ctx, muts)
+	ch.unsure = err != nil
+	return false, err
+}
+
+// planIntent returns the write of tryIntent, with its mutations. If pw is nil, the intent cannot be
+// placed now, and the other results are those of tryIntent.
+func (ta *transactor) planIntent(ctx context.Context, r *transactionRecord, ch *Change) (pw *plannedWrite, muts []*btpb.Mutation, cleared bool, err error) {
 	w, read, asked := ch.write, ch.st, ch.asked
 	ch.st, ch.asked = nil, false // a state serves only one attempt
 	st, ready, err := w.current(ctx, read)
 	if err != nil || !ready {
-		return err == nil, ch.blame(err)
+		return nil, nil, err == nil, ch.blame(err)
 	}
 	if !asked {
 		if ch.Updated, ch.Err = ch.Fn(st.item); ch.Err != nil {
-			return false, nil //nolint:nilerr // Fn rejects the change, which is not a failure
+			return nil, nil, false, nil //nolint:nilerr // Fn rejects the change, which is not a failure
 		}
 		if w.derived && !attr.EqualItems(st.item, ch.judged) { // the judged item has changed
 			ch.Err = ErrIntent
-			return false, nil
+			return nil, nil, false, nil
 		}
 	}
-	pw, ready, err := w.plan(ctx, st, ch.Updated)
+	planned, ready, err := w.plan(ctx, st, ch.Updated)
 	if err != nil || !ready {
-		return err == nil, ch.blame(err)
+		return nil, nil, err == nil, ch.blame(err)
 	}
+	pw = &planned
 	ch.Old, ch.Updated = pw.old, pw.updated
 	in := intent{kind: intentPut, item: pw.updated, order: ta.writer.latches.order(w.id, ta.nowMicros(), pw.st.order())}
 	switch {
@@ -485,7 +551,7 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 	}
 	// Reject items that the indexes cannot hold before an item is held.
 	if err := w.l.checkEntries(ch.Updated, in.order); err != nil {
-		return false, ch.blame(err)
+		return nil, nil, false, ch.blame(err)
 	}
 	p := w.slot
 	var before []byte
@@ -497,14 +563,12 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 	ch.cells = [2]layout.Cell{{Timestamp: pw.st.order(), Value: state}, {Timestamp: in.order, Value: in.value(w.l, ch.Key)}}
 	ch.held, ch.intent = pw.st, in
 	ch.held.state, ch.held.intent = &ch.cells[0], &ch.cells[1]
-	muts := []*btpb.Mutation{
+	muts = []*btpb.Mutation{
 		btclient.SetCell(lens.FamilyState, p.state, ch.cells[0].Timestamp, state), // replaces the current cell
 		btclient.SetCell(lens.FamilyState, p.intent, in.order, ch.cells[1].Value),
 	}
 	if in.kind == intentPut && p.shared {
 		muts = append(muts, btclient.SetCell(lens.FamilyState, p.claim(), in.order, w.l.key.AppendKey([]byte(r.id), ch.Key)))
 	}
-	ch.placed, err = pw.commit(ctx, muts)
-	ch.unsure = err != nil
-	return false, err
+	return pw, muts, false, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
 // mayHold reports whether the item may have its intent.
@@ -21,14 +22,20 @@ func (ta *transactor) settle(ctx context.Context, r *transactionRecord, ordered 
 	ctx, cancel := applying(ctx)
 	defer cancel()
 	changed := make([][]*changelog.Write, len(ordered))
+	for i, ch := range ordered {
+		r.items[i].settled = !ch.mayHold()
+	}
 	_ = ta.lanes.Each(len(ordered), func(i int) (err error) {
-		if ch := ordered[i]; !ch.mayHold() {
-			r.items[i].settled = true
-		} else if ch.placed {
+		if ch := ordered[i]; ch.placed && !ta.together(ch.write.l) {
 			r.items[i].settled, err = ta.settleHeld(ctx, ch, r.state == transactionCommitted, &changed[i])
 		}
 		return err
 	})
+	for from, to := range tableRuns(ordered) {
+		if ta.together(ordered[from].write.l) {
+			ta.settleTogether(ctx, ordered[from:to], r.items[from:to], r.state == transactionCommitted)
+		}
+	}
 	ta.writer.logs.Append(ctx, slices.Concat(changed...))
 	return ta.tx.settleItems(ctx, r)
 }
@@ -44,6 +51,47 @@ func (ta *transactor) settleHeld(ctx context.Context, ch *Change, commit bool, c
 		return false, err
 	}
 	return ta.tx.settleIntent(ctx, ch.held, ch.intent, commit, changed)
+}
+
+// settleTogether acts like settleHeld for those changes of one table that have their intents, and sets
+// settled of their items. It leaves items unsettled that need calls of their own.
+func (ta *transactor) settleTogether(ctx context.Context, changes []*Change, items []transactionItem, commit bool) {
+	schema := ta.cat.latchOf(changes[0].Table.Name)
+	schema.RLock()
+	defer schema.RUnlock()
+	l := changes[0].write.l
+	c, err := ta.cat.current(ctx, changes[0].Table)
+	if err != nil || c.layout != l || c.def.Status == tabledef.StatusDeleting {
+		return
+	}
+	defer l.sizes.Wrote()
+	planned, of, effects := make([]settlement, 0, len(changes)), make([]int, 0, len(changes)), make([]entering, 0, len(changes))
+	for i, ch := range changes {
+		if !ch.placed || ch.write.l != l {
+			continue
+		}
+		if s, err := ta.tx.planSettlement(ch.held, ch.intent, commit); err == nil {
+			planned, of, effects = append(planned, s), append(of, i), append(effects, entering{order: s.order, change: s.index})
+		}
+	}
+	ta.tx.outbox.enterAll(ctx, l, effects)
+	checks := make([]btclient.Check, 0, len(planned))
+	n := 0 // of planned, with a call in checks
+	for k := range planned {
+		s, e := planned[k], &effects[k]
+		if s.entered(e.ahead); e.err != nil || s.needsMark() {
+			continue
+		}
+		checks = append(checks, btclient.Check{Row: s.st.slot.row, Filter: s.guard, Yes: s.muts})
+		planned[n], of[n] = s, of[k]
+		n++
+	}
+	ta.bt.CheckAndMutateRows(ctx, l.table, checks)
+	for k := range checks {
+		done, err := ta.tx.settled(ctx, &planned[k], checks[k].Matched, checks[k].Err)
+		items[of[k]].settled = done && err == nil
+	}
+	_ = ta.tx.noteWrite(ctx, l)
 }
 
 // tableRows are rows of one table.

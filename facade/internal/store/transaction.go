@@ -37,6 +37,9 @@ import (
 // answer. The record is written before the claim, and removed after it: otherwise a repeated
 // request could run twice.
 //
+// If the Bigtable is in this process, the calls of step 3 are made together, and so are those of step
+// 5, and those of step 6 for the items of a table: see together.go.
+//
 // A transaction that cannot happen removes its intents. It makes the record aborted before, so
 // that others need not wait for the removal. Without any intent, it only removes the record.
 //

@@ -71,14 +71,42 @@ func (tx *transactions) settleOne(ctx context.Context, st itemState, in intent, 
 // record of the change to changed, which the caller appends to the log. It returns false if the
 // item has changed since it was read. The caller holds the latch of the table.
 func (tx *transactions) settleIntent(ctx context.Context, st itemState, in intent, commit bool, changed *[]*changelog.Write) (settled bool, err error) {
-	p, l := st.slot, st.slot.l
+	l := st.slot.l
 	defer l.sizes.Wrote()
 	defer func() {
 		if err == nil {
 			err = tx.noteWrite(ctx, l)
 		}
 	}()
-	guard := btclient.Chain(btclient.OfColumn(lens.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
+	s, err := tx.planSettlement(st, in, commit)
+	if err != nil {
+		return false, err
+	}
+	if l.lag == 0 && !s.index.empty() {
+		ahead, err := tx.outbox.enter(ctx, l, s.order, s.index)
+		if err != nil {
+			return false, err
+		}
+		s.entered(ahead)
+	}
+	return tx.commitSettlement(ctx, &s, changed)
+}
+
+// settlement is a call that carries out the intent of an item, or removes it.
+type settlement struct {
+	itemChange
+	guard *btpb.RowFilter // the item still has the intent
+	// before is the value of the state cell if the item keeps its cells. Then unsure means that the
+	// entries of the item may be missing.
+	before []byte
+	unsure bool
+}
+
+// planSettlement returns the settlement of an intent, as read in st. The effect on the indexes must
+// precede the call, unless they have a lag.
+func (tx *transactions) planSettlement(st itemState, in intent, commit bool) (settlement, error) {
+	p, l := st.slot, st.slot.l
+	s := settlement{guard: btclient.Chain(btclient.OfColumn(lens.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))}
 	release := func(muts []*btpb.Mutation) []*btpb.Mutation {
 		muts = append(muts, btclient.DeleteColumn(lens.FamilyState, p.intent, in.order, in.order+microsPerMilli))
 		if p.shared {
@@ -88,45 +116,55 @@ func (tx *transactions) settleIntent(ctx context.Context, st itemState, in inten
 	}
 	unsure := st.entering() && !st.entered(tx.marks)
 	if !commit || in.kind == intentCheck {
-		before := st.live()
-		muts := release(setState(nil, p, st.state, before, st.state.Timestamp))
-		done, err := tx.bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
-		if done && unsure {
-			st.state = &layout.Cell{Timestamp: st.state.Timestamp, Value: before}
-			err = tx.outbox.drain(ctx, st)
-		}
-		return done, err
+		s.before, s.unsure = st.live(), unsure
+		s.itemChange = itemChange{st: st, muts: release(setState(nil, p, st.state, s.before, st.state.Timestamp))}
+		return s, nil
 	}
 	var sets []*btpb.Mutation
+	var err error
 	if in.item != nil {
 		if sets, err = p.sets(in.item, in.order); err != nil {
-			return false, err
+			return s, err
 		}
 	}
 	muts, change, err := st.replacement(in.item, sets, in.order, unsure)
 	if err != nil {
-		return false, err
+		return s, err
 	}
 	var state []byte
 	if in.item != nil {
 		state = tx.rows.newState(stateLive)
 	}
 	muts = release(setState(muts, p, st.state, state, in.order))
-	c := itemChange{st: st, updated: in.item, order: in.order, muts: muts, records: l.records(st.item, in.item), index: change}
-	if l.lag == 0 {
-		// The intent serves as the outbox: any process that finds it repeats all this.
-		ahead, err := tx.outbox.enter(ctx, l, in.order, change)
-		if err != nil {
-			return false, err
-		}
-		if ahead <= in.order {
-			c.index = indexChange{}
-		}
+	s.itemChange = itemChange{st: st, updated: in.item, order: in.order, muts: muts, records: l.records(st.item, in.item), index: change}
+	s.outbox = !change.empty()
+	return s, nil
+}
+
+// entered notes that the rows of the indexes are written; ahead is the result of enter. The intent
+// serves as the outbox: any process that finds it repeats all this.
+func (s *settlement) entered(ahead int64) {
+	if ahead <= s.order {
+		s.index, s.outbox = indexChange{}, false
 	}
-	c.outbox = !c.index.empty()
-	return tx.outbox.commitChange(ctx, &c, nil, changed, func(ctx context.Context) (bool, error) {
-		return tx.bt.CheckAndMutate(ctx, l.table, p.row, guard, c.muts, nil)
+}
+
+// commitSettlement makes the call of s. It returns false if the item has changed since it was read.
+func (tx *transactions) commitSettlement(ctx context.Context, s *settlement, changed *[]*changelog.Write) (bool, error) {
+	p, l := s.st.slot, s.st.slot.l
+	done, err := tx.outbox.commitChange(ctx, &s.itemChange, nil, changed, func(ctx context.Context) (bool, error) {
+		return tx.bt.CheckAndMutate(ctx, l.table, p.row, s.guard, s.muts, nil)
 	})
+	return tx.settled(ctx, s, done, err)
+}
+
+// settled ends a settlement whose call is made. done and err are the result of the call.
+func (tx *transactions) settled(ctx context.Context, s *settlement, done bool, err error) (bool, error) {
+	if done && err == nil && s.unsure {
+		s.st.state = &layout.Cell{Timestamp: s.st.state.Timestamp, Value: s.before}
+		err = tx.outbox.drain(ctx, s.st)
+	}
+	return done, err
 }
 
 // finish settles all items and the token of a decided transaction, and removes its record. It

@@ -21,11 +21,13 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/tabletop-emu/tabletop/cells"
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/inproc"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/test/intercept"
@@ -276,16 +278,44 @@ func (c *lostConn) arrive(ctx context.Context) {
 // crashSteps is one more than the number of writes that crashTransaction makes.
 const crashSteps = 27
 
+// nearLostConn is a lostConn to a Bigtable in this process, which makes calls together.
+type nearLostConn struct {
+	*lostConn
+	near interface {
+		ReadRows(ctx context.Context, req *btpb.ReadRowsRequest, rows cells.RowSink) (btpb.Bigtable_ReadRowsClient, io.Closer, error)
+	}
+}
+
+func (c nearLostConn) ReadRows(ctx context.Context, req *btpb.ReadRowsRequest, rows cells.RowSink) (btpb.Bigtable_ReadRowsClient, io.Closer, error) {
+	return c.near.ReadRows(ctx, req, rows)
+}
+
+// CheckAndMutateRows makes the calls one by one, so that the process can end between them.
+func (c nearLostConn) CheckAndMutateRows(ctx context.Context, reqs []*btpb.CheckAndMutateRowRequest, matched []bool, errs []error) bool {
+	for i, req := range reqs {
+		resp := &btpb.CheckAndMutateRowResponse{}
+		errs[i] = c.Invoke(ctx, btpb.Bigtable_CheckAndMutateRow_FullMethodName, req, resp)
+		matched[i] = resp.GetPredicateMatched()
+	}
+	return true
+}
+
 // If a process ends at any step of a transaction, all changes happen or none, whatever comes
 // next: another process, or a reader or a writer of an item, at the same moment or later.
 func TestTransact_Crash(t *testing.T) {
 	t.Parallel()
 	fates := []fate{fateNever, fateDone, fateLater, fateAgain}
 	all := long.Enabled()
-	for name, start := range backends {
+	cases := maps.Clone(backends)
+	cases["together"] = cases["emu"]
+	for name, start := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := start(t)
+			near, isNear := conn.(*inproc.Channel)
+			if name == "together" && !isNear {
+				t.Skip("the Bigtable is in another process")
+			}
 			nexts := []string{"start", "read", "write", "timer", "snapshot"}
 			if name == "bttest" {
 				nexts = nexts[:1] // over a network, once
@@ -299,7 +329,11 @@ func TestTransact_Crash(t *testing.T) {
 						t.Run(fmt.Sprintf("%s/%d/%s", next, step, last), func(t *testing.T) {
 							t.Parallel()
 							lost := &lostConn{ClientConnInterface: conn, left: -1, fate: last}
-							crashTransaction(t, conn, lost, next, fmt.Sprintf("%s-%d-%s", next, step, last), step, step == crashSteps-1)
+							var ending endingConn = lost
+							if name == "together" {
+								ending = nearLostConn{lost, near}
+							}
+							crashTransaction(t, conn, ending, next, fmt.Sprintf("%s-%d-%s", next, step, last), step, step == crashSteps-1)
 						})
 					}
 				}

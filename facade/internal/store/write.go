@@ -212,19 +212,26 @@ func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
 	intent := btclient.Chain(state, btclient.Newest(1), btclient.OfValuePrefix([]byte{stateIntent}))
 	switch hint.Require {
 	case MustExist:
-		return w.writeIf(ctx, true, btclient.Unless(intent, p.occupied()), muts)
+		return w.write(ctx, w.when(btclient.Unless(intent, p.occupied()), muts))
 	case MustNotExist:
-		return w.writeIf(ctx, false, btclient.AnyOf(p.occupied(), state), muts)
+		return w.write(ctx, w.unless(btclient.AnyOf(p.occupied(), state), muts))
 	case AnyPresence:
 	}
-	return w.writeIf(ctx, false, intent, muts)
+	return w.write(ctx, w.unless(intent, muts))
 }
 
-// writeIf applies muts to the row if the predicate matches or, if holds is false, if it does
-// not match. It reports whether muts are applied. A request can be delivered twice: the second
-// time, the predicate fails because of the first, and only the token in the state cell proves
-// that this write was applied. A delete leaves no token, but is repeatable.
-func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.RowFilter, muts []*btpb.Mutation) (done bool, err error) {
+// unless returns the call that applies muts to the row if the predicate does not match.
+func (w *itemWrite) unless(predicate *btpb.RowFilter, muts []*btpb.Mutation) btclient.Check {
+	return btclient.Check{Row: w.row, Filter: predicate, No: muts}
+}
+
+// when returns the call that applies muts to the row if the predicate matches.
+func (w *itemWrite) when(predicate *btpb.RowFilter, muts []*btpb.Mutation) btclient.Check {
+	return btclient.Check{Row: w.row, Filter: predicate, Yes: muts}
+}
+
+// write makes a call of when or unless. It reports whether its mutations are applied.
+func (w *itemWrite) write(ctx context.Context, k btclient.Check) (done bool, err error) {
 	if err := w.wr.noteWrite(ctx, w.l); err != nil {
 		return false, err
 	}
@@ -233,13 +240,20 @@ func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.Row
 			err = w.wr.noteWrite(ctx, w.l)
 		}
 	}()
-	onTrue, onFalse := muts, []*btpb.Mutation(nil)
-	if !holds {
-		onTrue, onFalse = onFalse, onTrue
+	k.Matched, k.Err = w.wr.bt.CheckAndMutate(ctx, w.l.table, k.Row, k.Filter, k.Yes, k.No)
+	return w.applied(ctx, &k)
+}
+
+// applied reports whether the mutations of a call are applied. A request can be delivered twice: the
+// second time, the predicate fails because of the first, and only the token in the state cell proves
+// that this write was applied. A delete leaves no token, but is repeatable.
+func (w *itemWrite) applied(ctx context.Context, k *btclient.Check) (bool, error) {
+	holds, muts := true, k.Yes
+	if len(muts) == 0 {
+		holds, muts = false, k.No
 	}
-	matched, err := w.wr.bt.CheckAndMutate(ctx, w.l.table, w.row, predicate, onTrue, onFalse)
-	if err != nil || matched == holds {
-		return err == nil, err
+	if k.Err != nil || k.Matched == holds {
+		return k.Err == nil, k.Err
 	}
 	for _, m := range muts {
 		set := m.GetSetCell()
@@ -450,9 +464,14 @@ func (g *plannedWrite) unsure(ctx context.Context) (bool, error) {
 	return ahead > order, err
 }
 
-// commit applies muts to the row if the item still has the state that was read, and no cell
-// matches g.vacant. It reports whether muts are applied.
+// commit makes the call of check. It reports whether muts are applied.
 func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool, error) {
+	return g.w.write(ctx, g.check(muts))
+}
+
+// check returns the call that applies muts to the row if the item still has the state that was read,
+// and no cell matches g.vacant.
+func (g *plannedWrite) check(muts []*btpb.Mutation) btclient.Check {
 	w, st, p := g.w, &g.st, g.st.slot
 	state := btclient.OfColumn(lens.FamilyState, p.state)
 	if st.state != nil {
@@ -460,10 +479,10 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 		if len(g.vacant) > 0 {
 			guard = btclient.Unless(btclient.AnyOf(g.vacant...), guard)
 		}
-		return w.writeIf(ctx, true, guard, muts)
+		return w.when(guard, muts)
 	}
 	if w.l.timeless && len(st.row.Cells) == 0 {
-		return w.writeIf(ctx, false, nil, muts) // the row did not exist
+		return w.unless(nil, muts) // the row did not exist
 	}
 	// The item did not exist. The guard includes its cells, since a loader may write them
 	// without a state.
@@ -475,7 +494,7 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 	if own, ok := extentFilters(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return !bookkeeping(c) }) {
 		there = append(there, own...)
 	}
-	return w.writeIf(ctx, false, btclient.AnyOf(there...), muts)
+	return w.unless(btclient.AnyOf(there...), muts)
 }
 
 // adopt gives a state cell to an item without one, so that one short value guards the

@@ -186,17 +186,21 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 		}
 	}
 	changed := make([][]*changelog.Write, len(all))
-	err = wr.lanes.Each(len(all), func(i int) error {
-		g, mark := prepared[i], ofWrite[i]
-		if g == nil {
-			return nil
-		}
-		ofWrite[i] = nil
-		done, err := g.write(ctx, mark, &changed[i])
-		all[i].done = done && err == nil
-		all[i].Old, all[i].Updated = g.old, g.updated
-		return err
-	})
+	if wr.together(c.layout) {
+		err = wr.commitAll(ctx, c.layout, prepared, ofWrite, all)
+	} else {
+		err = wr.lanes.Each(len(all), func(i int) error {
+			g, mark := prepared[i], ofWrite[i]
+			if g == nil {
+				return nil
+			}
+			ofWrite[i] = nil
+			done, err := g.write(ctx, mark, &changed[i])
+			all[i].done = done && err == nil
+			all[i].Old, all[i].Updated = g.old, g.updated
+			return err
+		})
+	}
 	for _, mark := range ofWrite {
 		if mark != nil {
 			wr.marks.Unmark(mark, true, nil)
