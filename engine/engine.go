@@ -323,7 +323,7 @@ func Open(o Options) (*DB, error) {
 	po.EventListener = &pebble.EventListener{DataCorruption: func(info pebble.DataCorruptionInfo) { d.fail(damaged(info)) }}
 	for i := range po.Levels {
 		po.Levels[i].BlockSize = blockBytes
-		po.Levels[i].IndexBlockSize = 64 << 10
+		po.Levels[i].IndexBlockSize = blockBytes
 	}
 	dir := o.Dir
 	if dir == "" {
