@@ -316,10 +316,14 @@ func Open(o Options) (*DB, error) {
 		L0StopWritesThreshold: 40,
 		Logger:                storeLogger{d},
 	}
+	// Pebble's default scheduler checks ten times a second whether more merges may run at the
+	// same time, and wakes an idle process. Here it is always one merge, which starts the next.
+	po.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
+	po.CompactionConcurrencyRange = func() (lower, upper int) { return 1, 1 }
 	po.EventListener = &pebble.EventListener{DataCorruption: func(info pebble.DataCorruptionInfo) { d.fail(damaged(info)) }}
 	for i := range po.Levels {
 		po.Levels[i].BlockSize = blockBytes
-		po.Levels[i].IndexBlockSize = 64 << 10
+		po.Levels[i].IndexBlockSize = blockBytes
 	}
 	dir := o.Dir
 	if dir == "" {
