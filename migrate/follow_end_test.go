@@ -201,10 +201,9 @@ func TestFollow_TargetAway(t *testing.T) {
 	t.Parallel()
 	l := startEarly(t, 10)
 	l.put(t, "p", "s", 2, nil)
-	away := &awayTarget{ClientConnInterface: l.target, from: l.now().Add(5 * time.Second), to: l.now().Add(time.Minute)}
-	away.now = l.now
+	away := &awayTarget{ClientConnInterface: l.target, now: l.now, from: l.now().Add(5 * time.Second), lasts: time.Minute}
 	o := l.options("one")
-	o.Until, o.Sleep = away.to, l.sleep(nil)
+	o.Until, o.Sleep = l.now().Add(time.Minute), l.sleep(nil)
 	if err := migrate.Follow(t.Context(), away, o); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +211,7 @@ func TestFollow_TargetAway(t *testing.T) {
 		t.Errorf("the target refused %d calls until %v, want some until %v", away.refused, l.now(), away.to)
 	}
 	l.verify(t)
-	away.from, away.to = l.now().Add(5*time.Second), l.now().Add(time.Hour)
+	away = &awayTarget{ClientConnInterface: l.target, now: l.now, from: l.now().Add(5 * time.Second), lasts: 1000 * time.Hour}
 	o.Until = time.Time{}
 	if err := migrate.Follow(t.Context(), away, o); err == nil || errors.Is(err, context.Canceled) || l.now().Before(away.from.Add(14*time.Minute)) {
 		t.Errorf("after %v the follower ends with %v", l.now().Sub(away.from), err)
@@ -503,19 +502,26 @@ func TestFollow_LateWrites(t *testing.T) {
 	letter("")
 }
 
-// awayTarget is a connection to a target that does not answer from one time to another.
+// awayTarget is a connection to a target that does not answer its first call after a time, and those in some time after
+// that call. Sleepers move the clock, so on a busy machine any time can pass before a call.
 type awayTarget struct {
 	grpc.ClientConnInterface
-	now      func() time.Time
-	from, to time.Time
-	refused  int
-	mu       sync.Mutex
+	now     func() time.Time
+	from    time.Time
+	lasts   time.Duration
+	to      time.Time // of the last refusal at the latest; zero before the first
+	refused int
+	mu      sync.Mutex
 }
 
 func (c *awayTarget) check() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.now(); now.Before(c.from) || now.After(c.to) {
+	now := c.now()
+	if !now.Before(c.from) && c.to.IsZero() {
+		c.to = now.Add(c.lasts)
+	}
+	if c.to.IsZero() || now.After(c.to) {
 		return nil
 	}
 	c.refused++
