@@ -89,7 +89,7 @@ test-long: ## run both tiers: memory bounds at full size, all failures, simulati
 
 .PHONY: test-memory
 test-memory: ## run the tests that count memory, without C, which puts more of it on Go's heap
-	CGO_ENABLED=0 $(GO) test -vet=off -run 'Memory|Alloc|Cost|Bomb|SlowReader|TestDay|Isolation' -skip '^TestBombs_' ./emu/... ./engine ./facade/... ./migrate/... ./control ./testkit/... ./internal/heat
+	CGO_ENABLED=0 $(GO) test -vet=off -run 'Memory|Alloc|Cost|Bomb|SlowReader|TestDay|Isolation' ./emu/... ./engine ./facade/... ./migrate/... ./control ./testkit/... ./internal/heat
 
 .PHONY: costs
 costs: ## measure the baselines of allocations and calls again (testdata/costs.tsv); REASON='…' is why some grew
