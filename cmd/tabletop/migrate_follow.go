@@ -282,7 +282,7 @@ func (l *followLog) end(spent time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.p.progress {
-		_, _ = fmt.Fprint(l.p.stderr, "\r\x1b[K")
+		_, _ = fmt.Fprint(l.p.stderr, clearLine)
 	}
 	for _, table := range slices.Sorted(maps.Keys(l.last)) {
 		s := l.last[table]
@@ -300,7 +300,7 @@ func (l *followLog) report(s migrate.FollowStatus) {
 		text += ", lag " + lagText(s.Lag)
 	}
 	if l.p.progress {
-		_, _ = fmt.Fprintf(l.p.stderr, "\r\x1b[K%s", text)
+		_, _ = fmt.Fprint(l.p.stderr, clearLine, text)
 		return
 	}
 	if l.lines == nil {
@@ -317,7 +317,7 @@ func (l *followLog) say(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.p.progress {
-		_, _ = fmt.Fprint(l.p.stderr, "\r\x1b[K")
+		_, _ = fmt.Fprint(l.p.stderr, clearLine)
 	}
 	_, _ = fmt.Fprintf(l.p.stderr, "tabletop: %s\n", text)
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -46,6 +44,9 @@ const (
 	ansiYellow = "\x1b[33m"
 )
 
+// clearLine clears the line of a terminal.
+const clearLine = "\r\x1b[K"
+
 func (p *program) paint(color, text string) string {
 	if !p.color {
 		return text
@@ -70,55 +71,26 @@ func (p *program) good(good bool, text string) string {
 	return p.paint(ansiRed, text)
 }
 
-// showProgress sets a Progress that shows a bar on a terminal. Otherwise, such as in the log of
+// showProgress sets a Progress that shows one line on a terminal. Otherwise, such as in the log of
 // a part on another machine, it prints a line from time to time. Call done before anything else
 // is printed.
 func (p *program) showProgress(into *func(source.Progress)) (done func()) {
-	if !p.progress {
-		*into = (&progressLog{w: p.stderr, now: time.Now}).report
-		return func() {}
-	}
-	var bar *progressbar.ProgressBar
-	var phase string
-	clearBar := func() {
-		if bar != nil {
-			_ = bar.Clear() // a leftover bar does no harm
-			bar = nil
-		}
-	}
-	*into = func(at source.Progress) {
-		now := strings.TrimSpace(at.Phase + " " + at.Table)
-		if bar == nil || now != phase {
-			clearBar()
-			phase = now
-			bar = progressbar.NewOptions64(at.Total,
-				progressbar.OptionSetWriter(p.stderr),
-				progressbar.OptionSetDescription(now),
-				progressbar.OptionShowCount(),
-				progressbar.OptionShowIts(),
-				progressbar.OptionSetItsString("items"),
-				progressbar.OptionThrottle(100*time.Millisecond),
-				// Otherwise a bar without a total is drawn by its own goroutine, which Clear
-				// does not stop.
-				progressbar.OptionSetSpinnerChangeInterval(0),
-				progressbar.OptionClearOnFinish(),
-			)
-		}
-		if at.Total != bar.GetMax64() && at.Total > 0 {
-			bar.ChangeMax64(at.Total)
-		}
-		_ = bar.Set64(at.Items)
-	}
-	return clearBar
+	log := &progressLog{w: p.stderr, now: time.Now, terminal: p.progress}
+	*into = log.report
+	return log.clear
 }
 
-// progressEvery is the interval of progress lines in a log.
-const progressEvery = 30 * time.Second
+// progressEvery is the interval of progress lines in a log, progressShown that on a terminal.
+const (
+	progressEvery = 30 * time.Second
+	progressShown = 100 * time.Millisecond
+)
 
-// progressLog writes the progress to w, one line every progressEvery.
+// progressLog writes the progress to w: a line every progressEvery, or one line of a terminal.
 type progressLog struct {
-	w   io.Writer
-	now func() time.Time
+	w        io.Writer
+	now      func() time.Time
+	terminal bool
 
 	at              source.Progress // as last reported
 	began, reported time.Time       // start of the pass, and time of the last line
@@ -132,13 +104,17 @@ func (l *progressLog) report(at source.Progress) {
 		l.began, l.reported, l.from = now, now, at.Items
 	}
 	l.at = at
-	if now.Sub(l.reported) < progressEvery || at.Items == at.Total {
+	every, begin, end := progressEvery, "tabletop: ", "\n"
+	if l.terminal {
+		every, begin, end = progressShown, clearLine, ""
+	}
+	if now.Sub(l.reported) < every || at.Items == at.Total {
 		return
 	}
 	l.reported = now
 	text, rate := fmt.Sprintf("%s %s: %d", at.Phase, at.Table, at.Items), float64(at.Items-l.from)/now.Sub(l.began).Seconds()
 	if at.Total <= 0 {
-		_, _ = fmt.Fprintf(l.w, "tabletop: %s items, %.0f a second\n", text, rate)
+		_, _ = fmt.Fprintf(l.w, "%s%s items, %.0f a second%s", begin, text, rate, end)
 		return
 	}
 	text += fmt.Sprintf(" of %d items, %d %%, %.0f a second", at.Total, 100*at.Items/at.Total, rate)
@@ -146,5 +122,12 @@ func (l *progressLog) report(at source.Progress) {
 		left := time.Duration(float64(at.Total-at.Items) / rate * float64(time.Second))
 		text += fmt.Sprintf(", %v left", max(left, 0).Round(time.Second))
 	}
-	_, _ = fmt.Fprintf(l.w, "tabletop: %s\n", text)
+	_, _ = fmt.Fprint(l.w, begin, text, end)
+}
+
+// clear removes the line from a terminal.
+func (l *progressLog) clear() {
+	if l.terminal {
+		_, _ = fmt.Fprint(l.w, clearLine)
+	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -10,21 +9,23 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// A terminal shows the progress, the rate and the remaining time, and clears them at the end.
+// A terminal shows the progress, the rate and the remaining time in one line, and done clears it.
 func TestShowProgress(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	p := &program{stderr: &out, progress: true}
-	var o migrate.Common
-	done := p.showProgress(&o.Progress)
-	shown := regexp.MustCompile(`loading items +[0-9]+%.*\([0-9]+/1000000, [0-9]+ items/s\) \[[0-9hms]+:[0-9hms]+\]`)
-	for n := int64(1); !shown.MatchString(out.String()); n = n%999_999 + 1 { // bounded by the test's deadline
-		o.Progress(source.Progress{Table: "items", Phase: "loading", Items: n, Total: 1_000_000})
+	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	l := progressLog{w: &out, now: func() time.Time { return now }, terminal: true}
+	for _, p := range []source.Progress{
+		{Table: "items", Phase: "loading", Items: 0, Total: 1000},
+		{Table: "items", Phase: "loading", Items: 50, Total: 1000}, // too early
+		{Table: "items", Phase: "loading", Items: 100, Total: 1000},
+	} {
+		l.report(p)
+		now = now.Add(60 * time.Millisecond)
 	}
-	o.Progress(source.Progress{Table: "items", Phase: "comparing", Items: 1, Total: -1}) // the total is unknown
-	done()
-	if text := out.String(); strings.TrimRight(text[strings.LastIndexByte(text, '\r')+1:], " ") != "" {
-		t.Errorf("it leaves %q", text)
+	l.clear()
+	if got, want := out.String(), "\r\x1b[Kloading items: 100 of 1000 items, 10 %, 833 a second, 1s left\r\x1b[K"; got != want {
+		t.Errorf("it shows %q, want %q", got, want)
 	}
 }
 
