@@ -16,11 +16,13 @@ PGO ?= cmd/tabletop/serve.pgo
 # The profile is not named default.pgo, since go test, go vet and go run would
 # use it too, and each would build all dependencies a second time.
 # Without symbols, folders of this machine, and golang.org/x/net/trace, which would make the linker
-# keep all exported methods.
-RELEASE := -trimpath -tags=grpcnotrace '-ldflags=-s -w' -pgo=$(PGO)
+# keep all exported methods. The embedded files are compressed.
+RELEASE := -trimpath -tags=grpcnotrace,packed '-ldflags=-s -w' -pgo=$(PGO)
+PACK    := run ./internal/packed/pack docs control/console fixtures
 
 .PHONY: build
 build: ## build bin/tabletop for release: static, with profile-guided optimization (PGO=off for a quicker build)
+	$(GO) $(PACK)
 	CGO_ENABLED=0 $(GO) build $(RELEASE) -o bin/tabletop ./cmd/tabletop
 
 PARTS ?= archives,image,compat-image,npm,pypi,maven
@@ -28,7 +30,7 @@ OUT   ?= dist
 
 .PHONY: dist
 dist: $(if $(findstring maven,$(PARTS)),bin/java-classpath) ## build the files of a release into dist, from the last commit (docs/release.md); PLATFORMS=linux/amd64 and PARTS=archives,image,compat-image,npm,pypi,maven select some
-	nice $(GO) -C tools/dist run . -root ../.. -out "$(abspath $(OUT))" -parts "$(PARTS)" $(if $(PLATFORMS),-platforms "$(PLATFORMS)") \
+	nice $(GO) -C tools/dist run . -root ../.. -out "$(abspath $(OUT))" -parts "$(PARTS)" -prepare "$(PACK)" $(if $(PLATFORMS),-platforms "$(PLATFORMS)") \
 		$(if $(findstring maven,$(PARTS)),-classpath "$$(cat bin/java-classpath)") -- $(RELEASE)
 
 .PHONY: publish

@@ -4,7 +4,6 @@ package docs
 
 import (
 	"bytes"
-	"embed"
 	"fmt"
 	"io/fs"
 	"path"
@@ -18,9 +17,6 @@ import (
 	"github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/text"
 )
-
-//go:embed *.md arrive/*.md notes/*.md tasks/*.md
-var files embed.FS
 
 // Names returns the names of all documents, such as serve and tasks/go.
 func Names() (names []string) {
@@ -39,7 +35,7 @@ func Names() (names []string) {
 // Text returns a document as Markdown, and whether it exists. The name may be the path of its
 // file, such as docs/serve.md.
 func Text(name string) (string, bool) {
-	content, err := files.ReadFile(strings.TrimSuffix(strings.TrimPrefix(name, "docs/"), ".md") + ".md")
+	content, err := fs.ReadFile(files, strings.TrimSuffix(strings.TrimPrefix(name, "docs/"), ".md")+".md")
 	return string(content), err == nil
 }
 

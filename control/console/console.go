@@ -1,7 +1,6 @@
 package console
 
 import (
-	"embed"
 	"html"
 	"io"
 	"io/fs"
@@ -10,9 +9,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
-
-//go:embed static
-var embedded embed.FS
 
 // Files returns the files of the pages, with their names below /static/.
 func Files() fs.FS {

@@ -62,6 +62,7 @@ type options struct {
 	root, out, commit string
 	platforms         []platform
 	parts             []string
+	prepare           string
 	goFlags           []string
 	javaClasspath     string
 	log               io.Writer
@@ -80,6 +81,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	flags.StringVar(&platforms, "platforms", allPlatforms, "the platforms, as GOOS/GOARCH, separated by commas")
 	flags.StringVar(&chosen, "parts", strings.Join(partNames(), ","), "the parts, separated by commas")
 	flags.StringVar(&o.javaClasspath, "classpath", "", "the classpath with the API of JUnit 5, for the Maven packages")
+	flags.StringVar(&o.prepare, "prepare", "", "a command of go to run before the build, such as generate")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil
 	} else if err != nil {
@@ -201,6 +203,11 @@ func clone(ctx context.Context, o options, folder string) (source, error) {
 	}
 	if _, err := output(ctx, folder, "git", "-c", "advice.detachedHead=false", "checkout", "--quiet", "--detach", at); err != nil {
 		return source{}, err
+	}
+	if o.prepare != "" {
+		if _, err := output(ctx, folder, "go", strings.Fields(o.prepare)...); err != nil {
+			return source{}, err
+		}
 	}
 	seconds, err := output(ctx, folder, "git", "show", "--no-patch", "--format=%ct", at)
 	if err != nil {

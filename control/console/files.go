@@ -1,0 +1,8 @@
+//go:build !packed
+
+package console
+
+import "embed"
+
+//go:embed static
+var embedded embed.FS
