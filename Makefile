@@ -16,8 +16,9 @@ PGO ?= cmd/tabletop/serve.pgo
 # The profile is not named default.pgo, since go test, go vet and go run would
 # use it too, and each would build all dependencies a second time.
 # Without symbols, folders of this machine, and golang.org/x/net/trace, which would make the linker
-# keep all exported methods. The embedded files are compressed.
-RELEASE := -trimpath -tags=grpcnotrace,packed '-ldflags=-s -w' -pgo=$(PGO)
+# keep all exported methods. The embedded files are compressed, and functions begin at a multiple of
+# 16 bytes instead of 32.
+RELEASE := -trimpath -tags=grpcnotrace,packed '-ldflags=-s -w -funcalign=16' -pgo=$(PGO)
 PACK    := run ./internal/packed/pack docs control/console fixtures
 
 .PHONY: build
