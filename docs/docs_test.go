@@ -34,6 +34,9 @@ var (
 	ids   = regexp.MustCompile(` id="([^"]*)"`)
 	// denied are parts that the console's policy forbids, or that the program does not contain.
 	denied = regexp.MustCompile(`<(img|script|style|iframe|input|details)\b|<[^>]* (style|on\w+)=|<p></p>|\]\(`)
+	// written are codes; markup is Markdown that became text.
+	written = regexp.MustCompile(`(?s)<pre>.*?</pre>|<code>.*?</code>`)
+	markup  = regexp.MustCompile("\\*\\*|`|\\]\\[|\\\\|&lt;/?[a-z]|(?m:^(<p>|<li>)?([|>]|[*+-] |#+ |[0-9]{1,2}\\. |===|---))")
 )
 
 // TestHTML: each document has one title, and each link leads to a section of a document, or to
@@ -65,6 +68,9 @@ func TestHTML(t *testing.T) {
 		}
 		if found := denied.FindAllString(page, -1); found != nil {
 			t.Errorf("%s has %q", name, found)
+		}
+		if found := markup.FindAllString(written.ReplaceAllString(page, ""), -1); found != nil {
+			t.Errorf("%s has the markup %q", name, found)
 		}
 		if !reached[name] {
 			t.Errorf("no link leads to %s", name)

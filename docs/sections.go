@@ -1,14 +1,11 @@
 package docs
 
 import (
-	"cmp"
 	"html"
-	"slices"
+	"regexp"
+	"sort"
 	"strings"
 	"sync"
-
-	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/text"
 )
 
 // Section is the part of a document from a heading to the next one.
@@ -29,66 +26,33 @@ var Sections = sync.OnceValue(func() (all []Section) {
 	return all
 })
 
+var (
+	headings = regexp.MustCompile(`<h(\d) id="([^"]*)">(.*)</h\d>`)
+	blocks   = regexp.MustCompile(`</?(?:p|[uo]l|li|pre|table|t[rhd]|br)>`)
+	tags     = regexp.MustCompile(`<[^>]*>`)
+)
+
 func sectionsOf(name string) (sections []Section) {
-	content, _ := Text(name)
-	source := []byte(content)
-	title := Title(name)
-	var words strings.Builder
-	end := func() {
-		if n := len(sections); n > 0 {
-			sections[n-1].Text = strings.Join(strings.Fields(words.String()), " ")
+	title, content := Title(name), string(HTML(name, ""))
+	at := headings.FindAllStringSubmatchIndex(content, -1)
+	for i, m := range at {
+		end := len(content)
+		if i+1 < len(at) {
+			end = at[i+1][0]
 		}
-		words.Reset()
+		s := Section{Document: name, Title: title, Heading: plainText(content[m[6]:m[7]]), Level: int(content[m[2]] - '0'), Text: plainText(content[m[1]:end])}
+		if s.Level > 1 {
+			s.ID = content[m[4]:m[5]]
+		}
+		sections = append(sections, s)
 	}
-	err := ast.Walk(markdown.Parser().Parse(text.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if n.Type() == ast.TypeBlock && !entering {
-			words.WriteByte('\n')
-		}
-		if !entering {
-			return ast.WalkContinue, nil
-		}
-		switch n := n.(type) {
-		case *ast.Heading:
-			end()
-			s := Section{Document: name, Title: title, Heading: plainText(n, source), Level: n.Level}
-			if id, ok := n.AttributeString("id"); ok && n.Level > 1 {
-				s.ID = string(id.([]byte))
-			}
-			sections = append(sections, s)
-			return ast.WalkSkipChildren, nil
-		case *ast.Image, *ast.HTMLBlock, *ast.RawHTML:
-			return ast.WalkSkipChildren, nil
-		case *ast.Text:
-			words.Write(n.Value(source))
-			if n.SoftLineBreak() || n.HardLineBreak() {
-				words.WriteByte('\n')
-			}
-		case *ast.CodeBlock, *ast.FencedCodeBlock:
-			for i := range n.Lines().Len() {
-				line := n.Lines().At(i)
-				words.Write(line.Value(source))
-			}
-		}
-		return ast.WalkContinue, nil
-	})
-	if err != nil {
-		panic(err) // the function above returns none
-	}
-	end()
 	return sections
 }
 
-// plainText returns the text in a heading.
-func plainText(n ast.Node, source []byte) string {
-	var out strings.Builder
-	for child := n.FirstChild(); child != nil; child = child.NextSibling() {
-		if t, ok := child.(*ast.Text); ok {
-			out.Write(t.Value(source))
-			continue
-		}
-		out.WriteString(plainText(child, source))
-	}
-	return html.UnescapeString(out.String())
+// plainText returns the text of HTML, in one line.
+func plainText(content string) string {
+	text := tags.ReplaceAllString(blocks.ReplaceAllString(content, " "), "")
+	return strings.Join(strings.Fields(html.UnescapeString(text)), " ")
 }
 
 // Search returns the sections that contain all words, whatever their case: first those with the words
