@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // page is a document as HTML. It is written from the part of Markdown that the documents use, and a
@@ -15,11 +16,16 @@ type page struct {
 	name, prefix string
 }
 
+// compiled returns a pattern, which it compiles at its first use: most runs of the program need none.
+func compiled(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
 var (
-	headingLine = regexp.MustCompile(`^(#+) (.*)`)
-	itemLine    = regexp.MustCompile(`^(?:[*-]|\d+\.) +`)
+	headingLine = compiled(`^(#+) (.*)`)
+	itemLine    = compiled(`^(?:[*-]|\d+\.) +`)
 	escape      = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
-	notInID     = regexp.MustCompile(`[^\pL\pN _-]`)
+	notInID     = compiled(`[^\pL\pN _-]`)
 )
 
 // blocks writes lines. A paragraph of a tight list has no tag.
@@ -31,12 +37,12 @@ func (p *page) blocks(lines []string, tight bool) {
 		while := func(from int, is func(line string) bool) int {
 			return min(len(lines), from+slices.IndexFunc(append(lines[from:len(lines):len(lines)], "\x00"), func(line string) bool { return line == "\x00" || !is(line) }))
 		}
-		switch heading := headingLine.FindStringSubmatch(line); {
+		switch heading := headingLine().FindStringSubmatch(line); {
 		case line == "" || prefixed("<!--") || prefixed("!["): // the program does not contain pictures
 			n = 1
 		case heading != nil:
 			n = 1
-			id := strings.NewReplacer(" ", "-", "_", "-").Replace(notInID.ReplaceAllString(strings.ToLower(heading[2]), ""))
+			id := strings.NewReplacer(" ", "-", "_", "-").Replace(notInID().ReplaceAllString(strings.ToLower(heading[2]), ""))
 			for k, first := 1, id; strings.Contains(p.String(), ` id="`+id+`"`); k++ {
 				id = fmt.Sprintf("%s-%d", first, k)
 			}
@@ -57,11 +63,11 @@ func (p *page) blocks(lines []string, tight bool) {
 		case prefixed("|"):
 			n = while(1, func(line string) bool { return strings.HasPrefix(line, "|") })
 			p.table(lines[:n])
-		case itemLine.MatchString(line):
+		case itemLine().MatchString(line):
 			n = p.list(lines)
 		default:
 			n = while(1, func(line string) bool {
-				return line != "" && !strings.HasPrefix(line, "```") && !strings.HasPrefix(line, "|") && (line[0] >= '0' && line[0] <= '9' || !itemLine.MatchString(line))
+				return line != "" && !strings.HasPrefix(line, "```") && !strings.HasPrefix(line, "|") && (line[0] >= '0' && line[0] <= '9' || !itemLine().MatchString(line))
 			})
 			var text []string
 			for _, line := range lines[:n] {
@@ -92,7 +98,7 @@ func (p *page) list(lines []string) (n int) {
 	var items [][]string
 	loose := false
 	for n < len(lines) {
-		marker := itemLine.FindString(lines[n])
+		marker := itemLine().FindString(lines[n])
 		if marker == "" {
 			break
 		}
@@ -107,7 +113,7 @@ func (p *page) list(lines []string) (n int) {
 		item := append([]string{lines[n][len(marker):]}, unindent(lines[n+1:end], len(marker))...)
 		items = append(items, item)
 		loose = loose || slices.Contains(item, "") && !slices.ContainsFunc(item, func(line string) bool { return strings.HasPrefix(line, "```") }) ||
-			next > end && next < len(lines) && itemLine.MatchString(lines[next])
+			next > end && next < len(lines) && itemLine().MatchString(lines[next])
 		n = next
 	}
 	tag := "ul"
@@ -147,13 +153,13 @@ func (p *page) table(lines []string) {
 	p.WriteString("</tbody>\n</table></div>\n")
 }
 
-var inlines = regexp.MustCompile("`` ?(.+?) ?``|`([^`]+)`|" + `\*\*((?s:.+?))\*\*|\*(\S(?s:.*?))\*|\[((?:[^\]\x60]|\x60[^\x60]*\x60)+)\]\(([^)]+)\)|<(https?://[^>]+)>|(<br>)`)
+var inlines = compiled("`` ?(.+?) ?``|`([^`]+)`|" + `\*\*((?s:.+?))\*\*|\*(\S(?s:.*?))\*|\[((?:[^\]\x60]|\x60[^\x60]*\x60)+)\]\(([^)]+)\)|<(https?://[^>]+)>|(<br>)`)
 
 // inline returns the HTML of a text.
 func (p *page) inline(text string) string {
 	var out strings.Builder
 	for {
-		m := inlines.FindStringSubmatchIndex(text)
+		m := inlines().FindStringSubmatchIndex(text)
 		if m == nil {
 			return out.String() + escape.Replace(text)
 		}

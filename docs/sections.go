@@ -2,7 +2,6 @@ package docs
 
 import (
 	"html"
-	"regexp"
 	"sort"
 	"strings"
 	"sync"
@@ -27,14 +26,14 @@ var Sections = sync.OnceValue(func() (all []Section) {
 })
 
 var (
-	headings = regexp.MustCompile(`<h(\d) id="([^"]*)">(.*)</h\d>`)
-	blocks   = regexp.MustCompile(`</?(?:p|[uo]l|li|pre|table|t[rhd]|br)>`)
-	tags     = regexp.MustCompile(`<[^>]*>`)
+	headings = compiled(`<h(\d) id="([^"]*)">(.*)</h\d>`)
+	blocks   = compiled(`</?(?:p|[uo]l|li|pre|table|t[rhd]|br)>`)
+	tags     = compiled(`<[^>]*>`)
 )
 
 func sectionsOf(name string) (sections []Section) {
 	title, content := Title(name), string(HTML(name, ""))
-	at := headings.FindAllStringSubmatchIndex(content, -1)
+	at := headings().FindAllStringSubmatchIndex(content, -1)
 	for i, m := range at {
 		end := len(content)
 		if i+1 < len(at) {
@@ -51,7 +50,7 @@ func sectionsOf(name string) (sections []Section) {
 
 // plainText returns the text of HTML, in one line.
 func plainText(content string) string {
-	text := tags.ReplaceAllString(blocks.ReplaceAllString(content, " "), "")
+	text := tags().ReplaceAllString(blocks().ReplaceAllString(content, " "), "")
 	return strings.Join(strings.Fields(html.UnescapeString(text)), " ")
 }
 
