@@ -33,9 +33,12 @@ func (p *page) blocks(lines []string, tight bool) {
 	for n := 0; len(lines) > 0; lines = lines[n:] {
 		line := lines[0]
 		prefixed := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
-		// while returns the number of lines up to the first other one.
-		while := func(from int, is func(line string) bool) int {
-			return min(len(lines), from+slices.IndexFunc(append(lines[from:len(lines):len(lines)], "\x00"), func(line string) bool { return line == "\x00" || !is(line) }))
+		// while returns the number of lines up to the first other one after this.
+		while := func(is func(line string) bool) int {
+			if i := slices.IndexFunc(lines[1:], func(line string) bool { return !is(line) }); i >= 0 {
+				return 1 + i
+			}
+			return len(lines)
 		}
 		switch heading := headingLine().FindStringSubmatch(line); {
 		case line == "" || prefixed("<!--") || prefixed("!["): // the program does not contain pictures
@@ -46,27 +49,27 @@ func (p *page) blocks(lines []string, tight bool) {
 			for k, first := 1, id; strings.Contains(p.String(), ` id="`+id+`"`); k++ {
 				id = fmt.Sprintf("%s-%d", first, k)
 			}
-			fmt.Fprintf(p, "<h%d id=\"%s\">%s</h%[1]d>\n", len(heading[1]), id, p.inline(heading[2]))
+			_, _ = fmt.Fprintf(p, "<h%d id=\"%s\">%s</h%[1]d>\n", len(heading[1]), id, p.inline(heading[2]))
 		case prefixed("```"):
-			n = while(1, func(line string) bool { return line != "```" }) + 1
+			n = while(func(line string) bool { return line != "```" }) + 1
 			class := ""
 			if language := line[3:]; language != "" {
 				class = ` class="language-` + language + `"`
 			}
 			p.code(class, lines[1:n-1])
 		case prefixed("    "):
-			n = while(1, func(line string) bool { return line == "" || strings.HasPrefix(line, "    ") })
+			n = while(func(line string) bool { return line == "" || strings.HasPrefix(line, "    ") })
 			for lines[n-1] == "" {
 				n--
 			}
 			p.code("", unindent(lines[:n], 4))
 		case prefixed("|"):
-			n = while(1, func(line string) bool { return strings.HasPrefix(line, "|") })
+			n = while(func(line string) bool { return strings.HasPrefix(line, "|") })
 			p.table(lines[:n])
 		case itemLine().MatchString(line):
 			n = p.list(lines)
 		default:
-			n = while(1, func(line string) bool {
+			n = while(func(line string) bool {
 				return line != "" && !strings.HasPrefix(line, "```") && !strings.HasPrefix(line, "|") && (line[0] >= '0' && line[0] <= '9' || !itemLine().MatchString(line))
 			})
 			var text []string
@@ -90,7 +93,7 @@ func unindent(lines []string, n int) (out []string) {
 }
 
 func (p *page) code(class string, lines []string) {
-	fmt.Fprintf(p, "<pre><code%s>%s\n</code></pre>\n", class, escape.Replace(strings.Join(lines, "\n")))
+	_, _ = fmt.Fprintf(p, "<pre><code%s>%s\n</code></pre>\n", class, escape.Replace(strings.Join(lines, "\n")))
 }
 
 // list writes the list at the start of lines, and returns the number of its lines.
@@ -140,7 +143,7 @@ func (p *page) table(lines []string) {
 			if cell = strings.ReplaceAll(strings.TrimSpace(cell), "\x00", "|"); cell == "" {
 				tag = "td"
 			}
-			fmt.Fprintf(p, "<%s>%s</%[1]s>\n", tag, p.inline(cell))
+			_, _ = fmt.Fprintf(p, "<%s>%s</%[1]s>\n", tag, p.inline(cell))
 		}
 		p.WriteString("</tr>\n")
 	}
