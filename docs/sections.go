@@ -1,8 +1,9 @@
 package docs
 
 import (
+	"cmp"
 	"html"
-	"sort"
+	"slices"
 	"strings"
 	"sync"
 )
