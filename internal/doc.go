@@ -21,7 +21,8 @@
 //     of its items; iontext: reads and writes items as Ion; csvtext: parses CSV; extsort: sorts on
 //     disk.
 //   - strictyaml: reads all YAML files; httpbody: reads bodies of HTTP messages; filelock: locks
-//     files.
+//     files; packed: opens the compressed documents and pages of a release, which packed/pack
+//     writes.
 //
 // Words and time:
 //

@@ -1,6 +1,6 @@
-// Package packed has the embedded files of a release: documents, pages and fixtures, compressed.
-// With the build tag packed, a program has them as internal/packed/files.zip, which
-// internal/packed/pack writes; without it, as they are.
+// Package packed opens the compressed documents, pages and fixtures of a release. With the build tag
+// packed, a program embeds them as files.zip, which the command in pack writes; without the tag, it
+// embeds them as they are.
 package packed
 
 import (
