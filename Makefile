@@ -38,10 +38,12 @@ COLD := github.com/aws/... github.com/goccy/... github.com/alecthomas/... golang
 RELEASE += $(COLD:%=-gcflags=%=-l)
 PACK    := run ./internal/packed/pack docs control/console fixtures
 
+PROGRAM ?= bin/tabletop
+
 .PHONY: build
 build: ## build bin/tabletop for release: static, with profile-guided optimization (PGO=off for a quicker build)
 	$(GO) $(PACK)
-	CGO_ENABLED=0 $(GO) build $(RELEASE) -o bin/tabletop ./cmd/tabletop
+	CGO_ENABLED=0 $(GO) build $(RELEASE) -o $(PROGRAM) ./cmd/tabletop
 
 PARTS ?= archives,image,compat-image,npm,pypi,maven
 OUT   ?= dist

@@ -32,14 +32,11 @@ const (
 	beforeReps = 6
 )
 
-// shippedProfile is the profile that optimizes the shipped program.
-const shippedProfile = "cmd/tabletop/serve.pgo"
-
 // shortCPU is the smallest meaningful CPU time of a workload: the system's count lags by up to
 // a tick of its scheduler.
 const shortCPU = 50 * time.Millisecond
 
-const beforeUsage = "compare with this `PROGRAM`, a build of this program from before a change, instead of the peers. " +
+const beforeUsage = "compare with this `PROGRAM`, of make build from before a change, instead of the peers. " +
 	"Each repetition runs a copy of PROGRAM, ours and a second copy of PROGRAM in turn, in every order. " +
 	"The noise of a metric is the distance from 1 of the median ratio of the two copies, without the 5 in 100 rows farthest off. " +
 	"A row is slower if the interquartile range of its ratios, one per repetition, is above 1 by more than the noise, " +
@@ -75,26 +72,6 @@ func beforeOrder(rep int) []string {
 	return orders[(rep-1)%len(orders)]
 }
 
-// flagsOf returns the flags of go build with which a program was built.
-func flagsOf(program string) ([]string, error) {
-	info, err := buildinfo.ReadFile(program)
-	if err != nil {
-		return nil, err
-	}
-	flags := []string{"-pgo=off"}
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "-pgo":
-			flags[0] = "-pgo=" + shippedProfile
-		case s.Key == "-trimpath" && s.Value == "true":
-			flags = append(flags, "-trimpath")
-		case s.Key == "-tags":
-			flags = append(flags, "-tags="+s.Value)
-		}
-	}
-	return flags, nil
-}
-
 // builtAlike returns an error unless two programs differ only in their code: the Go version
 // and the settings of the builds must be equal, except those for the place and the source.
 func builtAlike(program, other string) error {
@@ -107,7 +84,7 @@ func builtAlike(program, other string) error {
 		settings[i] = map[string]string{"Go": info.GoVersion}
 		for _, s := range info.Settings {
 			switch {
-			case strings.HasPrefix(s.Key, "vcs"), s.Key == "-ldflags":
+			case strings.HasPrefix(s.Key, "vcs"), s.Key == "-ldflags", s.Key == "-gcflags":
 			case s.Key == "-pgo":
 				settings[i][s.Key] = "a profile"
 			default:
@@ -118,7 +95,7 @@ func builtAlike(program, other string) error {
 	for i, mine := range settings {
 		for key, value := range mine {
 			if theirs := settings[1-i][key]; theirs != value {
-				return fmt.Errorf("%s is built with %s %q, %s with %q: build both alike", []string{program, other}[i], key, value, []string{other, program}[i], theirs)
+				return fmt.Errorf("%s is built with %s %q, %s with %q: build both with make build", []string{program, other}[i], key, value, []string{other, program}[i], theirs)
 			}
 		}
 	}

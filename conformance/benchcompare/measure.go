@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"io"
@@ -180,19 +181,18 @@ func (b *bench) servers(p part, rep int) []string {
 // build builds our program, the harness if a part needs it, and the peers. With -before it copies that
 // program twice instead of building peers.
 func (b *bench) build(ctx context.Context, names []string) error {
-	how := []string{"-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-pgo=" + shippedProfile} // as shipped: see the Makefile
-	if b.profiles != "" {
-		how = []string{"-pgo=off", "-trimpath"} // a profile is independent of earlier ones, and names no folder of this machine
-	}
 	if b.before != "" {
-		var err error
-		if how, err = flagsOf(b.before); err != nil {
+		if _, err := buildinfo.ReadFile(b.before); err != nil {
 			return fmt.Errorf("-before: %w", err)
 		}
 	}
 	linked := filepath.Join(b.binaries, "linked")
-	how = append(how, "-o", linked, "./cmd/tabletop")
-	if err := b.command(ctx, repository, []string{"CGO_ENABLED=0"}, "go", append([]string{"build"}, how...)...); err != nil {
+	how := []string{"make", "--no-print-directory", "build", "PROGRAM=" + linked} // as shipped
+	if b.profiles != "" {
+		// A profile is independent of earlier ones, and names no folder of this machine.
+		how = []string{"go", "build", "-pgo=off", "-trimpath", "-o", linked, "./cmd/tabletop"}
+	}
+	if err := b.command(ctx, repository, []string{"CGO_ENABLED=0"}, how[0], how[1:]...); err != nil {
 		return err
 	}
 	if b.before != "" {
