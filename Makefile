@@ -42,7 +42,7 @@ PROGRAM ?= bin/tabletop
 
 .PHONY: build
 build: ## build bin/tabletop for release: static, with profile-guided optimization (PGO=off for a quicker build)
-	$(GO) $(PACK)
+	GOOS= GOARCH= $(GO) $(PACK)
 	CGO_ENABLED=0 $(GO) build $(RELEASE) -o $(PROGRAM) ./cmd/tabletop
 
 PARTS ?= archives,image,compat-image,npm,pypi,maven
@@ -59,7 +59,7 @@ publish: ## publish the files in dist (docs/release.md): IMAGE=REGISTRY/OWNER/ta
 
 .PHONY: install
 install: build ## build the program, and copy it to PREFIX/bin, by default below /usr/local
-	install -D -m 755 bin/tabletop $(or $(PREFIX),/usr/local)/bin/tabletop
+	install -D -m 755 $(PROGRAM) $(or $(PREFIX),/usr/local)/bin/tabletop
 
 .PHONY: pgo
 pgo: ## record the profile of both endpoints under load (about three minutes; nothing else should run)

@@ -120,7 +120,7 @@ func (m *checkedMutation) run(ctx context.Context, tx *engine.RowTx) error {
 
 // checkAndMutateRows answers calls of CheckAndMutateRow on one table from this process, in groups
 // of the engine, which lock, read and commit rows together. Each call is atomic, and independent of
-// the others. It returns false, without an effect, if the calls must be made one by one.
+// the others. It returns false, and has made no call, if the calls must be made one by one.
 func (s *Server) checkAndMutateRows(ctx context.Context, reqs []*btpb.CheckAndMutateRowRequest, matched []bool, errs []error) (together bool) {
 	if s.observe != nil || s.faults != nil && s.faults.Armed() {
 		return false

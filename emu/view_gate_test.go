@@ -129,7 +129,7 @@ func hasPrefixOf(prefixes [][]byte, key string) bool {
 // FuzzViewCompile compares views of any definition with its documented meaning: for
 // keys and qualifiers at and next to its bounds, and for a whole row read
 // through it.
-func FuzzCompile(f *testing.F) {
+func FuzzViewCompile(f *testing.F) {
 	for _, d := range []*btapb.AuthorizedView_SubsetView{
 		{},
 		{RowPrefixes: [][]byte{{}}, FamilySubsets: map[string]*btapb.AuthorizedView_FamilySubsets{"f": {QualifierPrefixes: [][]byte{{}}}}},

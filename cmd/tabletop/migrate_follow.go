@@ -300,7 +300,7 @@ func (l *followLog) report(s migrate.FollowStatus) {
 		text += ", lag " + lagText(s.Lag)
 	}
 	if l.p.progress {
-		_, _ = fmt.Fprint(l.p.stderr, clearLine, text)
+		_, _ = fmt.Fprint(l.p.stderr, clearLine, noWrap, text, wrapped)
 		return
 	}
 	if l.lines == nil {

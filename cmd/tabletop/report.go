@@ -47,6 +47,9 @@ const (
 // clearLine clears the line of a terminal.
 const clearLine = "\r\x1b[K"
 
+// noWrap and wrapped keep text behind them, and before, in one row of a terminal: clearLine clears only one.
+const noWrap, wrapped = "\x1b[?7l", "\x1b[?7h"
+
 func (p *program) paint(color, text string) string {
 	if !p.color {
 		return text
@@ -106,7 +109,7 @@ func (l *progressLog) report(at source.Progress) {
 	l.at = at
 	every, begin, end := progressEvery, "tabletop: ", "\n"
 	if l.terminal {
-		every, begin, end = progressShown, clearLine, ""
+		every, begin, end = progressShown, clearLine+noWrap, wrapped
 	}
 	if now.Sub(l.reported) < every || at.Items == at.Total {
 		return

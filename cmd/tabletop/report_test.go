@@ -24,7 +24,7 @@ func TestShowProgress(t *testing.T) {
 		now = now.Add(60 * time.Millisecond)
 	}
 	l.clear()
-	if got, want := out.String(), "\r\x1b[Kloading items: 100 of 1000 items, 10 %, 833 a second, 1s left\r\x1b[K"; got != want {
+	if got, want := out.String(), "\r\x1b[K\x1b[?7lloading items: 100 of 1000 items, 10 %, 833 a second, 1s left\x1b[?7h\r\x1b[K"; got != want {
 		t.Errorf("it shows %q, want %q", got, want)
 	}
 }

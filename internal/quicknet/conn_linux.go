@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// mostBytes is the size of the longest write that is not announced: sending as many bytes to
+// mostBytes is the size of the longest transfer that is not announced: sending as many bytes to
 // another process of the machine takes less than 100 µs.
 const mostBytes = 64 << 10
 
@@ -48,7 +48,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	if len(p) == 0 || c.announcer.due() {
 		return c.TCPConn.Read(p)
 	}
-	n, err := c.in.run(p, c.raw.Read)
+	n, err := c.in.run(p[:min(len(p), mostBytes)], c.raw.Read)
 	if err == nil && n == 0 {
 		return 0, io.EOF
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/inproc"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
@@ -141,7 +142,7 @@ func TestTransact_CrashAbreast(t *testing.T) {
 // each item is the old or the new one, and its entries match.
 func TestWriteItems_CrashAbreast(t *testing.T) {
 	t.Parallel()
-	const steps, n = 5, 10
+	const steps = 5
 	seeds := 4
 	if long.Enabled() {
 		seeds = 12
@@ -153,60 +154,94 @@ func TestWriteItems_CrashAbreast(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					conn := peer.Start(t, engine.Options{}, emu.Options{}).Conn()
 					cut := &cutConn{ClientConnInterface: conn, coin: rand.New(rand.NewPCG(uint64(step), uint64(seed)))}
-					o := cut.change(testOptions(cut))
-					s, err := Open(t.Context(), o)
-					if err != nil {
-						t.Fatal(err)
-					}
-					t.Cleanup(func() { _ = s.Close() }) // its process has ended
-					def := newTable(t, s, indexedTable("crash"))
-					item := func(i, amount int) attr.Item { return account(fmt.Sprint(i), int64(amount)) }
-					for i := range n - 1 { // the last is new
-						if err := put(t.Context(), s, def, item(i, i)); err != nil {
-							t.Fatal(err)
-						}
-					}
-					var all []Replacement
-					for i := range n {
-						r := Replacement{Key: keyAttrs(def, item(i, 0)), Item: item(i, 100+i), Blind: true}
-						if i == 0 {
-							r.Item = nil
-						}
-						all = append(all, r)
-					}
-					cut.end(step)
-					err = s.WriteItems(t.Context(), def, all)
-					if whole := step == steps-1; (err == nil) != whole {
-						t.Fatalf("the writes were cut off after %d round trips: %v", step, err)
-					}
-					o.Conn = conn
-					other := openStore(t, o)
-					is := model{}
-					for i := range n {
-						got, err := other.GetItem(t.Context(), def, all[i].Key)
-						if err != nil {
-							t.Fatal(err)
-						}
-						was, wanted := item(i, i), all[i].Item
-						if i == n-1 {
-							was = nil
-						}
-						if !attr.EqualItems(got, was) && !attr.EqualItems(got, wanted) {
-							t.Errorf("item %d is %v", i, got)
-						}
-						if step == steps-1 && !attr.EqualItems(got, wanted) {
-							t.Errorf("item %d is %v though it was written", i, got)
-						}
-						if got != nil {
-							is[keyText(all[i].Key)] = got
-						}
-					}
-					if err := checkIndexes(t.Context(), other, def, is); err != nil {
-						t.Error(err)
-					}
+					crashWrites(t, conn, cut, step, step == steps-1)
 				})
 			})
 		}
+	}
+}
+
+// The same holds if the process makes its calls together, and ends between two of them.
+func TestWriteItems_CrashTogether(t *testing.T) {
+	t.Parallel()
+	const calls, never = 100, 1000 // it makes more than 100 calls, and fewer than 1,000
+	steps := []int{never}
+	for step := range calls {
+		if long.Enabled() || step%3 == 0 {
+			steps = append(steps, step)
+		}
+	}
+	for i, step := range steps {
+		last := []fate{fateNever, fateDone}[i%2]
+		t.Run(fmt.Sprintf("%d/%s", step, last), func(t *testing.T) {
+			t.Parallel()
+			conn := peer.Start(t, engine.Options{}, emu.Options{}).Conn()
+			lost := &lostConn{ClientConnInterface: conn, left: -1, fate: last}
+			crashWrites(t, conn, nearLostConn{lost, conn.(*inproc.Channel)}, step, step == never)
+		})
+	}
+}
+
+// crashWrites ends a process at a step of the writes of several items. Each write happens or not, and
+// the indexes have what the items have.
+func crashWrites(t *testing.T, conn grpc.ClientConnInterface, ending interface {
+	grpc.ClientConnInterface
+	end(step int)
+	change(o Options) (of Options)
+}, step int, whole bool,
+) {
+	t.Helper()
+	const n = 10
+	o := ending.change(testOptions(ending))
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // its process has ended
+	def := newTable(t, s, indexedTable("crash"))
+	item := func(i, amount int) attr.Item { return account(fmt.Sprint(i), int64(amount)) }
+	for i := range n - 1 { // the last is new
+		if err := put(t.Context(), s, def, item(i, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all []Replacement
+	for i := range n {
+		r := Replacement{Key: keyAttrs(def, item(i, 0)), Item: item(i, 100+i), Blind: true}
+		if i == 0 {
+			r.Item = nil
+		}
+		all = append(all, r)
+	}
+	ending.end(step)
+	err = s.WriteItems(t.Context(), def, all)
+	if (err == nil) != whole {
+		t.Fatalf("the writes were cut off at step %d: %v", step, err)
+	}
+	o.Conn = conn
+	other := openStore(t, o)
+	is := model{}
+	for i := range n {
+		got, err := other.GetItem(t.Context(), def, all[i].Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, wanted := item(i, i), all[i].Item
+		if i == n-1 {
+			was = nil
+		}
+		if !attr.EqualItems(got, was) && !attr.EqualItems(got, wanted) {
+			t.Errorf("item %d is %v", i, got)
+		}
+		if whole && !attr.EqualItems(got, wanted) {
+			t.Errorf("item %d is %v though it was written", i, got)
+		}
+		if got != nil {
+			is[keyText(all[i].Key)] = got
+		}
+	}
+	if err := checkIndexes(t.Context(), other, def, is); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -138,14 +138,18 @@ func (ob *outbox) entered(ctx context.Context, l *tableLayout, change indexChang
 	return ob.entryOrder(ctx, put)
 }
 
-// indexGone reports whether err means that another process has deleted the index whose
-// Bigtable table is given.
+// indexGone reports whether err means that the index whose Bigtable table is given has been deleted,
+// perhaps by another process.
 func (ob *outbox) indexGone(ctx context.Context, l *tableLayout, table string, err error) bool {
 	if status.Code(err) != codes.NotFound {
 		return false
 	}
+	has := func(x *indexLayout) bool { return x.table == table }
+	if !slices.ContainsFunc(l.indexes, has) {
+		return true
+	}
 	c, err := ob.cat.refresh(ctx, l.name)
-	return err == nil && !slices.ContainsFunc(c.layout.indexes, func(x *indexLayout) bool { return x.table == table })
+	return err == nil && !slices.ContainsFunc(c.layout.indexes, has)
 }
 
 // overtake handles an index row whose order ahead is later than the order of the write being

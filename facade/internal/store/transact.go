@@ -414,6 +414,10 @@ func (ta *transactor) tryTogether(ctx context.Context, r *transactionRecord, ope
 	planned, checks := make([]*plannedWrite, 0, len(open)), make([]btclient.Check, 0, len(open))
 	placing := make([]*Change, 0, len(open))
 	for _, ch := range open {
+		if slices.ContainsFunc(placing, ch.excludes) {
+			ch.st, ch.asked = nil, false // the next attempt reads it again
+			break
+		}
 		pw, muts, cleared, err := ta.planIntent(ctx, r, ch)
 		if err != nil {
 			return err
@@ -439,6 +443,13 @@ func (ta *transactor) tryTogether(ctx context.Context, r *transactionRecord, ope
 		failed = cmp.Or(failed, ta.noteWrite(ctx, l))
 	}
 	return failed
+}
+
+// excludes reports whether two items share columns of a row, so that the intent of one fails beside that
+// of the other.
+func (ch *Change) excludes(other *Change) bool {
+	p, q := ch.write.slot, other.write.slot
+	return p.shared && q.shared && p.l == q.l && bytes.Equal(p.row, q.row)
 }
 
 // tableRuns yields the bounds of runs of changes of one table.
