@@ -81,7 +81,7 @@ func testHeapAfterLargeReads(t *testing.T) {
 	mustCall("CreateTable", `{"TableName": "items", "BillingMode": "PAY_PER_REQUEST", "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}, {"AttributeName": "s", "AttributeType": "N"}],
 		"KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "s", "KeyType": "RANGE"}]}`)
 
-	// Stored data is outside the heap.
+	// Stored data is outside the heap, except for the store's cache without C.
 	for i := range rows {
 		muts := bombCells(1, strings.Repeat("v", rowBytes))
 		if _, err := data.MutateRow(t.Context(), &btpb.MutateRowRequest{TableName: table, RowKey: fmt.Appendf(nil, "r%d", i), Mutations: muts}); err != nil {
@@ -120,6 +120,14 @@ func testHeapAfterLargeReads(t *testing.T) {
 			}
 		}
 		return nil
+	}
+	// Reads with small answers fill the cache.
+	noValues := &btpb.RowFilter{Filter: &btpb.RowFilter_StripValueTransformer{StripValueTransformer: true}}
+	if _, err := bombRead(t, data, table, noValues, nothing); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		mustCall("GetItem", `{"TableName": "items", "ProjectionExpression": "p", "Key": `+key+`}`)
 	}
 	before := memory.Live()
 	var wg sync.WaitGroup
