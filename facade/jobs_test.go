@@ -530,7 +530,13 @@ func TestJobs_Bounds(t *testing.T) {
 		t.Errorf("%d worked at once, and %d began last; want 2 and 2", most, len(b.begun))
 	}
 	c.now.Advance(time.Hour - time.Millisecond)
-	for _, want := range []int{5, 0} {
+	wantKept(t, c, r, 5, 0)
+}
+
+// wantKept checks how many jobs are kept now, and a millisecond after each time.
+func wantKept(t *testing.T, c *jobCatalog, r *jobs.Runner, wants ...int) {
+	t.Helper()
+	for _, want := range wants {
 		if err := r.Tidy(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -570,21 +576,7 @@ func TestJobs_KeepOf(t *testing.T) {
 	createJob(t, r, jobs.Spec{ID: "bad", Request: json.RawMessage(`"fails"`)})
 	waitForWork(t, r)
 	c.now.Advance(time.Hour - time.Millisecond)
-	for _, want := range []int{2, 1} {
-		if err := r.Tidy(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		for _, err := range r.All(t.Context(), "work", "") {
-			if n++; err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n != want {
-			t.Errorf("%d jobs are kept, want %d", n, want)
-		}
-		c.now.Advance(time.Millisecond)
-	}
+	wantKept(t, c, r, 2, 1)
 	if j := getJob(t, r, "good"); j.State != jobs.Done {
 		t.Errorf("%+v", j)
 	}

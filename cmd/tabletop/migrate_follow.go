@@ -300,7 +300,7 @@ func (l *followLog) report(s migrate.FollowStatus) {
 		text += ", lag " + lagText(s.Lag)
 	}
 	if l.p.progress {
-		_, _ = fmt.Fprint(l.p.stderr, clearLine, noWrap, text, wrapped)
+		_, _ = fmt.Fprint(l.p.stderr, inPlace(text))
 		return
 	}
 	if l.lines == nil {

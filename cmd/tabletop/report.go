@@ -47,8 +47,9 @@ const (
 // clearLine clears the line of a terminal.
 const clearLine = "\r\x1b[K"
 
-// noWrap and wrapped keep text behind them, and before, in one row of a terminal: clearLine clears only one.
-const noWrap, wrapped = "\x1b[?7l", "\x1b[?7h"
+// inPlace returns text that replaces the line of a terminal. It does not wrap, since clearLine clears only
+// one row.
+func inPlace(text string) string { return clearLine + "\x1b[?7l" + text + "\x1b[?7h" }
 
 func (p *program) paint(color, text string) string {
 	if !p.color {
@@ -107,25 +108,29 @@ func (l *progressLog) report(at source.Progress) {
 		l.began, l.reported, l.from = now, now, at.Items
 	}
 	l.at = at
-	every, begin, end := progressEvery, "tabletop: ", "\n"
+	every := progressEvery
 	if l.terminal {
-		every, begin, end = progressShown, clearLine+noWrap, wrapped
+		every = progressShown
 	}
 	if now.Sub(l.reported) < every || at.Items == at.Total {
 		return
 	}
 	l.reported = now
-	text, rate := fmt.Sprintf("%s %s: %d", at.Phase, at.Table, at.Items), float64(at.Items-l.from)/now.Sub(l.began).Seconds()
-	if at.Total <= 0 {
-		_, _ = fmt.Fprintf(l.w, "%s%s items, %.0f a second%s", begin, text, rate, end)
-		return
+	rate := float64(at.Items-l.from) / now.Sub(l.began).Seconds()
+	text := fmt.Sprintf("%s %s: %d items, %.0f a second", at.Phase, at.Table, at.Items, rate)
+	if at.Total > 0 {
+		text = fmt.Sprintf("%s %s: %d of %d items, %d %%, %.0f a second", at.Phase, at.Table, at.Items, at.Total, 100*at.Items/at.Total, rate)
+		if rate > 0 {
+			left := time.Duration(float64(at.Total-at.Items) / rate * float64(time.Second))
+			text += fmt.Sprintf(", %v left", max(left, 0).Round(time.Second))
+		}
 	}
-	text += fmt.Sprintf(" of %d items, %d %%, %.0f a second", at.Total, 100*at.Items/at.Total, rate)
-	if rate > 0 {
-		left := time.Duration(float64(at.Total-at.Items) / rate * float64(time.Second))
-		text += fmt.Sprintf(", %v left", max(left, 0).Round(time.Second))
+	if l.terminal {
+		text = inPlace(text)
+	} else {
+		text = "tabletop: " + text + "\n"
 	}
-	_, _ = fmt.Fprint(l.w, begin, text, end)
+	_, _ = fmt.Fprint(l.w, text)
 }
 
 // clear removes the line from a terminal.

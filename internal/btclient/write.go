@@ -26,7 +26,7 @@ func (c *Client) CheckAndMutate(ctx context.Context, table string, row []byte, f
 	return resp.GetPredicateMatched(), nil
 }
 
-// Check is a call of CheckAndMutate in CheckAndMutateRows, with its result.
+// Check is a call of CheckAndMutate, with its result.
 type Check struct {
 	Row     []byte
 	Filter  *btpb.RowFilter
@@ -47,9 +47,13 @@ func (c *Client) CheckAndMutateRows(ctx context.Context, table string, checks []
 		return
 	}
 	for i := range checks {
-		k := &checks[i]
-		k.Matched, k.Err = c.CheckAndMutate(ctx, table, k.Row, k.Filter, k.Yes, k.No)
+		c.Make(ctx, table, &checks[i])
 	}
+}
+
+// Make makes the call k of CheckAndMutate on a table, and sets its result.
+func (c *Client) Make(ctx context.Context, table string, k *Check) {
+	k.Matched, k.Err = c.CheckAndMutate(ctx, table, k.Row, k.Filter, k.Yes, k.No)
 }
 
 func (c *Client) checkTogether(ctx context.Context, table string, checks []Check) bool {

@@ -105,7 +105,7 @@ func (ob *outbox) enter(ctx context.Context, l *tableLayout, order int64, change
 // rows that the item leaves.
 func (ob *outbox) enterRow(ctx context.Context, l *tableLayout, order int64, change indexChange, i int) (ahead int64, err error) {
 	k, table := ob.check(l, order, change, i)
-	k.Matched, k.Err = ob.bt.CheckAndMutate(ctx, table, k.Row, k.Filter, k.Yes, k.No)
+	ob.bt.Make(ctx, table, &k)
 	return ob.entered(ctx, l, change, i, &k)
 }
 
@@ -144,12 +144,19 @@ func (ob *outbox) indexGone(ctx context.Context, l *tableLayout, table string, e
 	if status.Code(err) != codes.NotFound {
 		return false
 	}
-	has := func(x *indexLayout) bool { return x.table == table }
-	if !slices.ContainsFunc(l.indexes, has) {
+	if l.indexIn(table) == nil {
 		return true
 	}
 	c, err := ob.cat.refresh(ctx, l.name)
-	return err == nil && !slices.ContainsFunc(c.layout.indexes, has)
+	return err == nil && c.layout.indexIn(table) == nil
+}
+
+// indexIn returns the index with the given Bigtable table, or nil.
+func (l *tableLayout) indexIn(table string) *indexLayout {
+	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == table }); i >= 0 {
+		return l.indexes[i]
+	}
+	return nil
 }
 
 // overtake handles an index row whose order ahead is later than the order of the write being
@@ -210,8 +217,8 @@ func newer(x *secondary.Index, order int64) *btpb.RowFilter {
 // putEntry makes the call of put. done is false if the row has a later write.
 func (ob *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done bool, err error) {
 	k := put.call(order)
-	matched, err := ob.bt.CheckAndMutate(ctx, put.index.table, k.Row, k.Filter, nil, k.No)
-	return !matched && err == nil, err
+	ob.bt.Make(ctx, put.index.table, &k)
+	return !k.Matched && k.Err == nil, k.Err
 }
 
 // call returns the call that writes the entry with the given order. It matches, and writes
@@ -240,19 +247,18 @@ func (put indexPut) call(order int64) btclient.Check {
 // leaveEntry makes the call of leave. It does nothing if the table of a deleted index no longer exists.
 func (ob *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, order int64) error {
 	k := r.leave(l, order)
-	_, err := ob.bt.CheckAndMutate(ctx, r.table, k.Row, k.Filter, nil, k.No)
-	if status.Code(err) == codes.NotFound && !slices.ContainsFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }) {
+	if ob.bt.Make(ctx, r.table, &k); status.Code(k.Err) == codes.NotFound && l.indexIn(r.table) == nil {
 		return nil
 	}
-	return err
+	return k.Err
 }
 
 // leave returns the call that replaces the row with a tombstone, unless it has a write later than
 // order.
 func (r indexRow) leave(l *tableLayout, order int64) btclient.Check {
 	var x *secondary.Index
-	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
-		x = l.indexes[i].x
+	if in := l.indexIn(r.table); in != nil {
+		x = in.x
 	}
 	// The tombstone has the time of the next order. Another process may have written the same
 	// order; that write recreated the item, and is the earlier one.

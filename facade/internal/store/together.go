@@ -58,8 +58,8 @@ func (ob *outbox) enterAll(ctx context.Context, l *tableLayout, all []entering) 
 	}
 }
 
-// commitAll acts like commitChange for several prepared writes of a table, some of which may be nil,
-// and sets their results. It takes their marks from ofWrite.
+// commitAll acts like commitChange for the prepared writes of a table that are not nil, and sets their
+// results. It takes their marks from ofWrite.
 func (wr *writer) commitAll(ctx context.Context, l *tableLayout, prepared []*plannedWrite, ofWrite []*marks.Mark, all []Replacement) error {
 	if err := wr.noteWrite(ctx, l); err != nil {
 		return err

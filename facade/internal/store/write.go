@@ -240,7 +240,7 @@ func (w *itemWrite) write(ctx context.Context, k btclient.Check) (done bool, err
 			err = w.wr.noteWrite(ctx, w.l)
 		}
 	}()
-	k.Matched, k.Err = w.wr.bt.CheckAndMutate(ctx, w.l.table, k.Row, k.Filter, k.Yes, k.No)
+	w.wr.bt.Make(ctx, w.l.table, &k)
 	return w.applied(ctx, &k)
 }
 
