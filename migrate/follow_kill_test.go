@@ -196,7 +196,8 @@ func (p *process) resume() {
 	p.changed.Broadcast()
 }
 
-// sleep is the Sleep of the process: it moves the clock.
+// sleep is the Sleep of the process: it moves the clock, in steps that let another process renew its lease
+// between them.
 func (l *live) sleep(p *process) func(context.Context, time.Duration) error {
 	return func(ctx context.Context, d time.Duration) error {
 		if p != nil {
@@ -206,15 +207,23 @@ func (l *live) sleep(p *process) func(context.Context, time.Duration) error {
 			}
 			p.mu.Unlock()
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
+		for until := l.env.Now().Add(d); ; {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			left := until.Sub(l.env.Now())
+			if left <= 0 {
+				return nil
+			}
+			l.env.Advance(min(left, 500*time.Millisecond))
+			wait := time.Millisecond
+			if l.env.Now().UnixNano()-l.run.Load() > int64(time.Hour) {
+				wait *= 10 // The machine is busy: the work must end before the stream's records do, in 24 hours.
+			}
+			if err := pauseFor(ctx, wait); err != nil {
+				return err
+			}
 		}
-		l.env.Advance(d)
-		if l.env.Now().UnixNano()-l.run.Load() > int64(time.Hour) {
-			// The machine is busy: the work must end before the stream's records do, in 24 hours.
-			return pauseFor(ctx, min(d/100, 100*time.Millisecond))
-		}
-		return pause(ctx, d)
 	}
 }
 
