@@ -262,3 +262,27 @@ func TestLags(t *testing.T) {
 	add(1000*time.Hour, time.Millisecond)
 	want(1000*time.Hour, 1)
 }
+
+// The lag of a first run is unknown until its watermark leaves the place where it begins to read.
+func TestCheckpoint_Lag(t *testing.T) {
+	t.Parallel()
+	from, since, now := at.Add(-time.Hour), at.Add(-55*time.Minute), at
+	for _, c := range []struct {
+		watermark time.Time
+		rule      string
+		want      time.Duration
+	}{
+		{time.Time{}, "header", -1},
+		{from, "", -1},
+		{from, "header", -1}, // an answer has arrived, and is not applied yet
+		{from.Add(time.Second), "", -1},
+		{from.Add(time.Second), "header", time.Hour - time.Second},
+		{since, "", 55 * time.Minute}, // a later run
+		{now.Add(time.Second), "header", 0},
+	} {
+		p := ms.Checkpoint{From: from, Since: since, Progress: ms.Progress{Rule: c.rule, SourceNow: now}}
+		if got := p.Lag(c.watermark); got != c.want {
+			t.Errorf("watermark %s, rule %q: the lag is %s, want %s", c.watermark, c.rule, got, c.want)
+		}
+	}
+}

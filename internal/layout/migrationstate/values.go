@@ -37,9 +37,9 @@ type Checkpoint struct {
 }
 
 // Lag returns how far a watermark of the table or of a shard is behind the source; negative if it is unknown.
-// Until the source has answered the first run, a watermark is only where it begins to read.
+// Until the first answers of all shards are applied, a watermark is only where the run begins to read.
 func (c Checkpoint) Lag(watermark time.Time) time.Duration {
-	if watermark.IsZero() || c.Progress.Rule == "" && watermark.Before(c.Since) {
+	if watermark.IsZero() || watermark.Before(c.Since) && (c.Progress.Rule == "" || !watermark.After(c.From)) {
 		return -1
 	}
 	return max(0, c.Progress.SourceNow.Sub(watermark))
