@@ -541,3 +541,35 @@ func (c *awayTarget) NewStream(ctx context.Context, desc *grpc.StreamDesc, metho
 	}
 	return c.ClientConnInterface.NewStream(ctx, desc, method, o...)
 }
+
+// A follower that is interrupted while it takes its lease releases it, so that the next one does not wait.
+func TestFollow_InterruptedAtLease(t *testing.T) {
+	t.Parallel()
+	l := startEarly(t, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := migrate.Follow(ctx, &interrupted{l.target, cancel}, l.options("one"))
+	if !errors.Is(err, context.Canceled) && status.Code(err) != codes.Canceled {
+		t.Errorf("the run ends with %v", err)
+	}
+	s, err := l.store().State(t.Context())
+	if err != nil || s.Phase != ms.CatchingUp || s.Owner != "" {
+		t.Errorf("the state is %v, owned by %q, error %v; want the lease to be released", s, s.Owner, err)
+	}
+}
+
+// interrupted ends the context of the process when a state was written, as if the answer had not arrived.
+type interrupted struct {
+	grpc.ClientConnInterface
+	end context.CancelFunc
+}
+
+func (c *interrupted) Invoke(ctx context.Context, method string, in, out any, o ...grpc.CallOption) error {
+	err := c.ClientConnInterface.Invoke(ctx, method, in, out, o...)
+	if err == nil && kindOf(in) == "state" {
+		c.end()
+		if ctx.Err() != nil {
+			return status.FromContextError(ctx.Err()).Err()
+		}
+	}
+	return err
+}

@@ -55,7 +55,11 @@ func (f *follower) begin(ctx context.Context, since time.Time, seen *ms.Sighting
 		return false, err
 	}
 	now, started := f.Now(), false
-	s, err := f.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) {
+	// An interrupt does not end these writes: the lease could be taken although the first one seems to have failed,
+	// and without the claim it would not be released.
+	taking, cancel := context.WithTimeout(context.WithoutCancel(ctx), ms.LeaseTime)
+	defer cancel()
+	s, err := f.store.Change(taking, func(s ms.State) (ms.State, *ms.Event, error) {
 		if started = !s.Phase.Followed(); started {
 			s.Verified = 0
 		}
@@ -80,20 +84,20 @@ func (f *follower) begin(ctx context.Context, since time.Time, seen *ms.Sighting
 	if err != nil {
 		return false, err
 	}
-	return true, f.prepare(ctx, s, since, started)
-}
-
-// prepare does the work of begin after the lease was taken.
-func (f *follower) prepare(ctx context.Context, s ms.State, since time.Time, started bool) error {
 	f.term = s.Term
 	f.took(s)
-	done, err := f.store.ClaimCheckpoint(ctx, statetable.StreamSource, f.term)
+	done, err := f.store.ClaimCheckpoint(taking, statetable.StreamSource, f.term)
 	if err == nil && !done {
 		err = f.lose(ctx)
 	}
 	if err != nil {
-		return err
+		return true, err
 	}
+	return true, f.prepare(ctx, since, started)
+}
+
+// prepare does the work of begin after the lease was taken.
+func (f *follower) prepare(ctx context.Context, since time.Time, started bool) error {
 	if err := f.mark(ctx, since, started); err != nil {
 		return err
 	}
