@@ -412,7 +412,8 @@ func checkDir(dir string, fs vfs.FS) error {
 // constant writes holds two. In memory, writes cost the same with 4 MiB as with 8, and the
 // load of a large table the same as with 2. On disk, small ones cost nothing while a store is
 // small. Later each merge of a few rewrites most of the files: with 2 MiB, merges took a fifth
-// of the CPU of a server that is written all the time, and with 8 MiB a tenth. 5 MiB save 6 MB.
+// of the CPU of a server that is written all the time, and with 8 MiB a tenth. With
+// 5 MiB a server stays below 90 MB after the DynamoDB workloads.
 //
 // Overwritten data takes space until a compaction, which compactAt starts. At 4 overlapping
 // files a store in memory whose items are overwritten repeatedly holds 10 MB less than at 8.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -23,6 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -547,7 +549,14 @@ func TestFollow_InterruptedAtLease(t *testing.T) {
 	t.Parallel()
 	l := startEarly(t, 10)
 	ctx, cancel := context.WithCancel(t.Context())
-	err := migrate.Follow(ctx, &interrupted{l.target, cancel}, l.options("one"))
+	target := intercept.New(l.target, nil)
+	target.After(func(ctx context.Context, answer any) error {
+		if _, ok := answer.(*btpb.CheckAndMutateRowResponse); ok { // that of the lease is the first
+			cancel()
+		}
+		return ctx.Err() // as if the answer had not arrived
+	})
+	err := migrate.Follow(ctx, target, l.options("one"))
 	if !errors.Is(err, context.Canceled) && status.Code(err) != codes.Canceled {
 		t.Errorf("the run ends with %v", err)
 	}
@@ -555,21 +564,4 @@ func TestFollow_InterruptedAtLease(t *testing.T) {
 	if err != nil || s.Phase != ms.CatchingUp || s.Owner != "" {
 		t.Errorf("the state is %v, owned by %q, error %v; want the lease to be released", s, s.Owner, err)
 	}
-}
-
-// interrupted ends the context of the process when a state was written, as if the answer had not arrived.
-type interrupted struct {
-	grpc.ClientConnInterface
-	end context.CancelFunc
-}
-
-func (c *interrupted) Invoke(ctx context.Context, method string, in, out any, o ...grpc.CallOption) error {
-	err := c.ClientConnInterface.Invoke(ctx, method, in, out, o...)
-	if err == nil && kindOf(in) == "state" {
-		c.end()
-		if ctx.Err() != nil {
-			return status.FromContextError(ctx.Err()).Err()
-		}
-	}
-	return err
 }

@@ -207,14 +207,8 @@ func (l *live) sleep(p *process) func(context.Context, time.Duration) error {
 			}
 			p.mu.Unlock()
 		}
-		for until := l.env.Now().Add(d); ; {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			left := until.Sub(l.env.Now())
-			if left <= 0 {
-				return nil
-			}
+		until := l.env.Now().Add(d)
+		for left := d; left > 0 && ctx.Err() == nil; left = until.Sub(l.env.Now()) {
 			l.env.Advance(min(left, 500*time.Millisecond))
 			wait := time.Millisecond
 			if l.env.Now().UnixNano()-l.run.Load() > int64(time.Hour) {
@@ -224,6 +218,7 @@ func (l *live) sleep(p *process) func(context.Context, time.Duration) error {
 				return err
 			}
 		}
+		return ctx.Err()
 	}
 }
 
