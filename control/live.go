@@ -191,6 +191,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
+		if len(found) < maxEvents {
+			last = newest // also after deleted requests, for which the stream would not wait
+		}
 		if tables && slices.Contains(kinds, tableEvents) && out.send(0, tableEvents, nothing{}) != nil {
 			return
 		}

@@ -94,6 +94,26 @@ func TestEvents_Maximum(t *testing.T) {
 	}
 }
 
+// TestEvents_Cleared: a stream that begins after the requests were deleted waits for the next one.
+func TestEvents_Cleared(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.query("CreateTable", createTable)
+	e.must("DELETE", "requests", "", nil)
+	for range 30 { // a stream that does not wait ends at once in half of the cases
+		s := e.stream("")
+		s.leave()
+		if s.flush() {
+			t.Fatal("a stream without events does not wait")
+		}
+	}
+	s := e.stream("")
+	e.query("ListTables", "{}")
+	if !s.until(`"operation":"ListTables"`) {
+		t.Errorf("the next request is missing: %s", s.conn.text.String())
+	}
+}
+
 // TestEvents_Unread: a reader that stops loses its place after a deadline.
 func TestEvents_Unread(t *testing.T) {
 	t.Parallel()
