@@ -277,12 +277,22 @@ func (s *Scanner) set(t Type) (Value, bool) {
 	}
 }
 
+// listPiece is the number of elements from which a list is read in pieces.
+const listPiece = 1024
+
 func (s *Scanner) list(depth int) ([]Value, bool) {
 	list := []Value{}
+	var full [][]Value // earlier elements: growing a long list would copy them several times
 	ok := s.List(func() bool {
 		v, ok := s.value(depth + 1)
+		if len(list) == listPiece {
+			full, list = append(full, list), make([]Value, 0, listPiece)
+		}
 		list = append(list, v)
 		return ok
 	})
+	if len(full) > 0 {
+		list = slices.Concat(append(full, list)...)
+	}
 	return list, ok
 }

@@ -372,3 +372,23 @@ func TestIsPlain(t *testing.T) {
 		}
 	}
 }
+
+// A list that is read in pieces has all elements, in their order.
+func TestUnmarshalItem_LongList(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{listPiece - 1, listPiece, listPiece + 1, 3*listPiece + 1} {
+		var want []Value
+		text := []byte(`{"l":{"L":[`)
+		for i := range n {
+			if i > 0 {
+				text = append(text, ',')
+			}
+			want = append(want, Int(int64(i)))
+			text = AppendJSON(text, want[i])
+		}
+		text = append(text, "]}}"...)
+		if got, err := UnmarshalItem(text); err != nil || !EqualItems(got, Item{"l": ListOf(want...)}) {
+			t.Errorf("a list of %d elements has %d, %v", n, len(got["l"].List), err)
+		}
+	}
+}

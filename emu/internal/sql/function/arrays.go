@@ -2,6 +2,7 @@ package function
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
@@ -256,26 +257,38 @@ func arrayTransform(params int) signature {
 }
 
 func generateInts(_ *Context, a []value.Value) (value.Value, error) {
-	at, end, step := a[0].Int64(), a[1].Int64(), int64(1)
+	start, end, step := a[0].Int64(), a[1].Int64(), int64(1)
 	if len(a) > 2 {
 		step = a[2].Int64()
 	}
 	if step == 0 {
 		return value.Null, value.OutOfRange("Sequence step cannot be 0.")
 	}
-	var out []value.Value
-	for step > 0 && at <= end || step < 0 && at >= end {
-		if len(out) == maxElements {
-			return value.Null, tooManyElements()
-		}
-		out = append(out, value.Int64(at))
-		next := at + step
-		if (next > at) != (step > 0) {
-			break // of an overflow
-		}
-		at = next
+	n, err := sequenceLen(start, end, step)
+	if err != nil {
+		return value.Null, err
+	}
+	out := slices.Grow([]value.Value(nil), n)
+	for i := range n {
+		out = append(out, value.Int64(start+int64(i)*step))
 	}
 	return value.Array(out), nil
+}
+
+// sequenceLen returns the number of integers from start to end at a distance of step, which is not
+// 0.
+func sequenceLen(start, end, step int64) (int, error) {
+	if step > 0 && start > end || step < 0 && start < end {
+		return 0, nil
+	}
+	distance, stride := uint64(end)-uint64(start), uint64(step) //nolint:gosec // two's complement
+	if step < 0 {
+		distance, stride = -distance, -stride
+	}
+	if distance/stride >= maxElements {
+		return 0, tooManyElements()
+	}
+	return int(distance/stride) + 1, nil //nolint:gosec // maxElements at most
 }
 
 // generateFloats computes each element from the start, since sums would add up their errors.

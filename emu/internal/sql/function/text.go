@@ -1,6 +1,7 @@
 package function
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -40,19 +41,21 @@ func textTable() []*Function {
 			return codePointsToString(a)
 		})),
 		fn("TO_CODE_POINTS", both("X -> ARRAY<INT64>", func(_ *Context, a []value.Value) (value.Value, error) {
-			if err := checkElements(utf8.RuneCountInString(a[0].Str())); err != nil {
+			n := utf8.RuneCountInString(a[0].Str())
+			if err := checkElements(n); err != nil {
 				return value.Null, err
 			}
-			var out []value.Value
+			out := slices.Grow([]value.Value(nil), n)
 			for _, r := range a[0].Str() {
 				out = append(out, value.Int64(int64(r)))
 			}
 			return value.Array(out), nil
 		}, func(_ *Context, a []value.Value) (value.Value, error) {
-			if err := checkElements(len(a[0].Str())); err != nil {
+			n := len(a[0].Str())
+			if err := checkElements(n); err != nil {
 				return value.Null, err
 			}
-			var out []value.Value
+			out := slices.Grow([]value.Value(nil), n)
 			for _, b := range a[0].Bytes() {
 				out = append(out, value.Int64(int64(b)))
 			}

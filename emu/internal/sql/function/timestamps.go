@@ -1,6 +1,7 @@
 package function
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
@@ -162,19 +163,22 @@ func bindGenerateTimestamps(c *Call) (Eval, error) {
 	p, err := c.datePart(3, timestampParts)
 	unit := microsOf[p.unit]
 	return func(_ *Context, a []value.Value) (value.Value, error) {
-		at, end, n := a[0].Int64(), a[1].Int64(), a[2].Int64()
+		start, end, n := a[0].Int64(), a[1].Int64(), a[2].Int64()
 		if n == 0 {
 			return value.Null, value.OutOfRange("Sequence step cannot be 0.")
 		}
 		limit := int64(value.MaxMicros-value.MinMicros) / unit
 		step := min(max(n, -limit), limit) * unit
-		var out []value.Value
-		for inRange(at) && (step > 0 && at <= end || step < 0 && at >= end) {
-			if len(out) == maxElements {
-				return value.Null, tooManyElements()
-			}
-			out = append(out, value.Timestamp(at))
-			at += step
+		if !inRange(start) { // a cell may have such a timestamp
+			return value.Array(nil), nil
+		}
+		count, err := sequenceLen(start, min(max(end, value.MinMicros), value.MaxMicros), step)
+		if err != nil {
+			return value.Null, err
+		}
+		out := slices.Grow([]value.Value(nil), count)
+		for i := range count {
+			out = append(out, value.Timestamp(start+int64(i)*step))
 		}
 		return value.Array(out), nil
 	}, err
