@@ -60,13 +60,17 @@ const (
 
 // complete prints the completions of the last word, each with its description after a tab.
 func (p *program) complete(words []string) error {
-	parser, err := newParser("")
+	last := len(words) - 1
+	command := commandOf(words[:max(last, 0)])
+	if command == "help" || command == "version" { // the names of all commands complete help and --version
+		command = ""
+	}
+	parser, err := newParser(command)
 	if err != nil {
 		return err
 	}
 	c := completion{out: p.stdout, node: parser.Model.Node, names: completeNone}
-	if len(words) > 0 {
-		last := len(words) - 1
+	if last >= 0 {
 		for _, word := range words[:last] {
 			c.pass(word)
 		}

@@ -86,7 +86,8 @@ const environmentPrefix = "TABLETOP"
 
 // warnOfEnvironment warns of variables that look like a flag's but set none. It is only a
 // warning, since such a variable may be for other programs, such as the version of an image.
-func (p *program) warnOfEnvironment() error {
+// Most variables are those of parser's command, so that the flags of all others need not be read.
+func (p *program) warnOfEnvironment(parser *kong.Kong) error {
 	const prefix = environmentPrefix + "_"
 	var named []string // without the prefix, which would make all names similar
 	for _, pair := range os.Environ() {
@@ -95,29 +96,34 @@ func (p *program) warnOfEnvironment() error {
 			named = append(named, rest)
 		}
 	}
-	if len(named) == 0 {
-		return nil
+	variables := func(parser *kong.Kong) ([]string, error) {
+		return flagNames(parser.Model, func(f *kong.Flag) (names []string) {
+			for _, name := range slices.Concat(f.Envs, []string{configVariable}) {
+				if name, ok := strings.CutPrefix(name, prefix); ok {
+					names = append(names, name)
+				}
+			}
+			return names
+		})
 	}
-	parser, err := newParser("")
+	known, err := variables(parser)
 	if err != nil {
 		return err
 	}
-	known, err := flagNames(parser.Model, func(f *kong.Flag) (names []string) {
-		for _, name := range slices.Concat(f.Envs, []string{configVariable}) {
-			if name, ok := strings.CutPrefix(name, prefix); ok {
-				names = append(names, name)
-			}
-		}
-		return names
-	})
+	isKnown := func(name string) bool { return slices.Contains(known, name) }
+	if named = slices.DeleteFunc(named, isKnown); len(named) == 0 {
+		return nil
+	}
+	all, err := newParser("")
 	if err != nil {
+		return err
+	}
+	if known, err = variables(all); err != nil {
 		return err
 	}
 	slices.Sort(named)
-	for _, name := range named {
-		if !slices.Contains(known, name) {
-			_, _ = fmt.Fprintf(p.stderr, "tabletop: warning: %s%s in the environment does not set a flag of any command%s\n", prefix, name, nearestText(prefix, name, known))
-		}
+	for _, name := range slices.DeleteFunc(named, isKnown) {
+		_, _ = fmt.Fprintf(p.stderr, "tabletop: warning: %s%s in the environment does not set a flag of any command%s\n", prefix, name, nearestText(prefix, name, known))
 	}
 	return nil
 }

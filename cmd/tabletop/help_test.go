@@ -128,11 +128,12 @@ func TestHelp_Examples(t *testing.T) {
 			if !ok {
 				t.Errorf("%q is not a command line", e.line)
 			}
-			app, err := newParser("")
+			words := shellWords(args)
+			app, err := newParser(commandOf(words))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := (&program{}).parse(app, arranged(shellWords(args))); err != nil {
+			if _, err := (&program{}).parse(app, arranged(words)); err != nil {
 				t.Errorf("%s: %v", e.line, err)
 			}
 			if !strings.HasPrefix(args, n.Path()) {

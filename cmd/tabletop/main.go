@@ -161,12 +161,7 @@ func (o *output) Write(text []byte) (int, error) {
 func (p *program) run(ctx context.Context, args []string) int {
 	out := &output{Writer: p.stdout}
 	p.stdout = out
-	var code int
-	if err := p.warnOfEnvironment(); err != nil {
-		code = p.fail(err)
-	} else {
-		code = p.command(ctx, args)
-	}
+	code := p.command(ctx, args)
 	if out.err != nil {
 		return p.fail(fmt.Errorf("standard output: %w", out.err))
 	}
@@ -200,6 +195,9 @@ func (p *program) command(ctx context.Context, args []string) int {
 	}
 	parser, err := newParser(commandOf(args))
 	if err != nil {
+		return p.fail(err)
+	}
+	if err := p.warnOfEnvironment(parser); err != nil {
 		return p.fail(err)
 	}
 	parsed, err := p.parse(parser, arranged(args))
