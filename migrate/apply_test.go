@@ -324,7 +324,7 @@ var errApplyKilled = errors.New("killed")
 // them in any order, beside another process that writes at the same time.
 func TestApply_Model(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(30)
+	seeds := uint64(12)
 	if long.Enabled() {
 		seeds = 600
 	}

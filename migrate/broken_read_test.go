@@ -70,14 +70,14 @@ func equal(r *report.Report, err error) error {
 }
 
 // brokenItems is the number of items in tests of broken reads.
-const brokenItems = 400
+const brokenItems = 300
 
 // startLoaded starts a Bigtable that holds the items of a source, by a mapping.
 func startLoaded(t *testing.T) (*testkit.Env, *source.Source, *mapping.Mapping) {
 	t.Helper()
 	var lines strings.Builder
 	for i := range brokenItems {
-		fmt.Fprintf(&lines, `{"Item":{"id":{"S":"%05d"},"text":{"S":"%s"}}}`+"\n", i, strings.Repeat("x", 4096))
+		fmt.Fprintf(&lines, `{"Item":{"id":{"S":"%05d"},"text":{"S":"%s"}}}`+"\n", i, strings.Repeat("x", 2048))
 	}
 	src, err := source.OpenFS(fstest.MapFS{"items.jsonl": {Data: []byte(lines.String())}}, "items.jsonl", source.Options{Key: "id"})
 	if err != nil {
@@ -121,7 +121,7 @@ func TestDeadlines_BrokenConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env, src, m := startLoaded(t)
-			addr, cuts := cutOnce(t, env.Addr(), 600<<10)
+			addr, cuts := cutOnce(t, env.Addr(), 200<<10)
 			conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 			if err != nil {
 				t.Fatal(err)

@@ -26,7 +26,7 @@ import (
 // DynamoDB endpoint and from rows of the loader.
 func TestDifferential_Subjects(t *testing.T) {
 	t.Parallel()
-	n := 25 // items, and requests
+	n := 15 // items, and requests
 	if long.Enabled() {
 		n = 200
 	}

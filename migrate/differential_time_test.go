@@ -97,6 +97,10 @@ func TestDifferential_TimePassesOfSubjects(t *testing.T) {
 // little more than a tick, and is saved.
 func TestDifferential_TimeStandsStill(t *testing.T) {
 	t.Parallel()
+	n := 120 // items, and requests
+	if long.Enabled() {
+		n = 400
+	}
 	for _, c := range []struct {
 		name, mapping string
 		broken        func(conn btpb.BigtableClient, runGC func(context.Context) error) func(context.Context) error
@@ -126,7 +130,7 @@ func TestDifferential_TimeStandsStill(t *testing.T) {
 			conn, o := newCollected(t, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
 			broken := o
 			broken.RunGC = c.broken(btpb.NewBigtableClient(conn), o.RunGC)
-			broken.Differential, broken.Seed, broken.Regress = 400, 5, dir
+			broken.Differential, broken.Seed, broken.Regress = n, 5, dir
 			files := timedFixture(c.mapping)
 			files["fixture.yaml"] = &fstest.MapFile{Data: []byte("name: timed\nchecks: {garbage_collection: false}\n")}
 			r, err := Verify(t.Context(), conn, OfFixture(files), broken)

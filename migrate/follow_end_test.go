@@ -202,6 +202,7 @@ func TestFollow_VerifiedAgain(t *testing.T) {
 func TestFollow_TargetAway(t *testing.T) {
 	t.Parallel()
 	l := startEarly(t, 10)
+	l.step = 2 * time.Second // nothing else renews a lease
 	l.put(t, "p", "s", 2, nil)
 	away := &awayTarget{ClientConnInterface: l.target, now: l.now, from: l.now().Add(5 * time.Second), lasts: time.Minute}
 	o := l.options("one")
@@ -253,10 +254,17 @@ func TestFollow_Quiet(t *testing.T) {
 			t.Parallel()
 			l := startEarly(t, 10)
 			l.clients.Stream = unstated{l.clients.Stream, rule == stream.RuleAnswers}
-			l.toTip(t, "first") // has the changes before the end of the load
+			toTip := func(owner string) {
+				t.Helper()
+				o := l.options(owner)
+				o.UntilTip, o.Sleep = true, l.sleep(nil) // answers without a watermark prove a state a second later
+				must(t, migrate.Follow(t.Context(), l.target, o))
+			}
+			toTip("first") // has the changes before the end of the load
 			l.env.Advance(time.Hour)
-			_, stop := l.follow(t, "one")
+			sleep, stop := l.follow(t, "one")
 			for waited := 0; ; waited++ {
+				must(t, sleep(t.Context(), time.Second)) // the checkpoint is one of this follower
 				s := l.status(t)
 				if s.Changes > 0 {
 					t.Fatalf("%d changes of a quiet table", s.Changes)
@@ -267,12 +275,10 @@ func TestFollow_Quiet(t *testing.T) {
 				if waited == 1000 {
 					t.Fatalf("the lag of a quiet table is %v by rule %q", s.Lag, s.Rule)
 				}
-				l.env.Advance(time.Second)
-				must(t, pause(t.Context(), time.Second))
 			}
 			stop()
 			l.env.Advance(time.Hour)
-			l.toTip(t, "last")
+			toTip("last")
 			if s := l.status(t); s.Phase != "DRAINED" || s.Watermark.Before(l.now().Add(-time.Minute)) {
 				t.Errorf("the status is %+v", s)
 			}

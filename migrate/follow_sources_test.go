@@ -132,7 +132,7 @@ func exported(t *testing.T, more ...testkit.Option) (l *live, dir string) {
 // that overlap, and then the stream. Each follower is killed at several places.
 func TestFollow_Chain(t *testing.T) {
 	t.Parallel()
-	writes, step := 60, int64(60)
+	writes, step := 30, int64(60)
 	if long.Enabled() {
 		writes, step = 200, 31
 	}
@@ -277,7 +277,7 @@ func TestFollow_KilledEarly(t *testing.T) {
 // with kills at several places.
 func TestFollow_Kinesis(t *testing.T) {
 	t.Parallel()
-	writes, step := 300, int64(250)
+	writes, step := 150, int64(150)
 	if long.Enabled() {
 		writes, step = 2000, 500
 	}

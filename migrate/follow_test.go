@@ -53,6 +53,7 @@ type live struct {
 	made    time.Time     // by the clock of env
 	run     atomic.Int64  // the time at which a run of the test began, of the clock, in nanoseconds
 	history atomic.Int64  // writes
+	step    time.Duration // of sleep; 0: half a second
 }
 
 // start creates a table with a stream, writes n items, and loads them.
@@ -158,7 +159,7 @@ func (l *live) common() migrate.Common {
 
 // pause lets other goroutines run; nothing in the tests waits for time.
 func pause(ctx context.Context, d time.Duration) error {
-	return pauseFor(ctx, min(d, time.Millisecond))
+	return pauseFor(ctx, min(d, max(d/250, time.Millisecond), 4*time.Millisecond))
 }
 
 func pauseFor(ctx context.Context, d time.Duration) error {
@@ -211,7 +212,7 @@ func (l *live) write(t *testing.T, r *rand.Rand) {
 
 // options are those of a follower.
 func (l *live) options(owner string) migrate.FollowOptions {
-	return migrate.FollowOptions{Common: l.common(), Source: l.clients, Owner: owner, Flags: "--flag 'a b'", SourceFlags: "--source c", IdleMax: time.Millisecond}
+	return migrate.FollowOptions{Common: l.common(), Source: l.clients, Owner: owner, Flags: "--flag 'a b'", SourceFlags: "--source c"}
 }
 
 // verify compares the target with the items of the source.
@@ -231,7 +232,7 @@ func (l *live) verify(t *testing.T) {
 // to the source, index included.
 func TestFollow(t *testing.T) {
 	t.Parallel()
-	writes := 200
+	writes := 100
 	if long.Enabled() {
 		writes = 5000
 	}

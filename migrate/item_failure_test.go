@@ -128,13 +128,15 @@ func withItem(t *testing.T, files fs.FS, item attr.Item, first bool) fs.FS {
 
 // An item that the mapping cannot lay out is exactly one failure of the right kind, with
 // complete place and cause, wherever it is among the items of each shipped fixture. Everything
-// else is verified without it, even in rows of another loader.
+// else is verified without it, even in rows of another loader; and a load of it writes nothing.
+// In the quick tier, the fixtures take turns with the three; only two of them have a collision.
 func TestVerify_ItemFailures(t *testing.T) {
 	t.Parallel()
+	const own, ofAnother, loads = 0, 1, 2 // what is done with the items
 	// Every key of the other items is used.
 	refusing := []string{"s1-catalog", "s2-video", "s2b-one-family", "s5-order-entry", "s6-anti-leading-time", "s6-row-keys", "s6-tenants", "s7-friends", "s9-view-index"} // keys with a delimiter
 	ruled := []string{"s2-video", "s2b-one-family", "s3-adjacency", "s4-time-versions", "s4-versions", "s6-anti-raw-bytes", "s6-row-keys"}
-	for _, s := range append(subjectsAnd(t, long.Enabled()), fixtures.Subject{Name: "all types", Files: allTypes}) {
+	for at, s := range append(subjectsAnd(t, long.Enabled()), fixtures.Subject{Name: "all types", Files: allTypes}) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			conn := newBigtableServer(t)
@@ -143,13 +145,6 @@ func TestVerify_ItemFailures(t *testing.T) {
 				t.Fatal(err)
 			}
 			j := r.Jobs[0]
-			if err := load.Afresh(t.Context(), r.B, j); err != nil { // rows of another loader for the good items
-				t.Fatal(err)
-			}
-			before, err := Verify(t.Context(), conn, OfFixture(s.Files), VerifyOptions{Stored: true}) // S6 also has findings about the rows
-			if err != nil {
-				t.Fatal(err)
-			}
 			bad := badItems(t, j, s.Name == "all types")
 			want := []report.Kind{report.LimitExceeded}
 			if slices.Contains(ruled, s.Name) {
@@ -166,6 +161,20 @@ func TestVerify_ItemFailures(t *testing.T) {
 			if !slices.Equal(kinds, want) {
 				t.Errorf("items of the kinds %v were found, want %v", kinds, want)
 			}
+			runs := func(kind report.Kind, what int) bool {
+				return long.Enabled() || kind == report.KeyCollision || (at+slices.Index(kinds, kind))%3 == what
+			}
+			others := int64(0)
+			if slices.ContainsFunc(kinds, func(kind report.Kind) bool { return runs(kind, ofAnother) }) {
+				if err := load.Afresh(t.Context(), r.B, j); err != nil { // rows of another loader for the good items
+					t.Fatal(err)
+				}
+				before, err := Verify(t.Context(), conn, OfFixture(s.Files), VerifyOptions{Stored: true}) // S6 also has findings about the rows
+				if err != nil {
+					t.Fatal(err)
+				}
+				others = before.Differences
+			}
 			for i, kind := range kinds {
 				item := bad[kind]
 				for _, first := range []bool{true, false} {
@@ -175,16 +184,23 @@ func TestVerify_ItemFailures(t *testing.T) {
 					t.Run(fmt.Sprintf("%s first %v", kind, first), func(t *testing.T) {
 						t.Parallel()
 						files := withItem(t, s.Files, item, first)
-						r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{})
-						if err != nil {
-							t.Fatal(err)
+						if runs(kind, own) {
+							r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{})
+							if err != nil {
+								t.Fatal(err)
+							}
+							wantItemFailure(t, r, 0, kind, j)
 						}
-						wantItemFailure(t, r, 0, kind, j)
-						r, err = Verify(t.Context(), conn, OfFixture(files), VerifyOptions{Stored: true})
-						if err != nil {
-							t.Fatal(err)
+						if runs(kind, ofAnother) {
+							r, err := Verify(t.Context(), conn, OfFixture(files), VerifyOptions{Stored: true})
+							if err != nil {
+								t.Fatal(err)
+							}
+							wantItemFailure(t, r, others, kind, j)
 						}
-						wantItemFailure(t, r, before.Differences, kind, j)
+						if !runs(kind, loads) {
+							return
+						}
 						src, m, err := OpenFixture(files, source.Options{})
 						if err != nil {
 							t.Fatal(err)

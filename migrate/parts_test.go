@@ -20,6 +20,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -78,25 +79,28 @@ func loadParts(t *testing.T, conn grpc.ClientConnInterface, fsys fstest.MapFS, o
 	})
 }
 
-// TestParts loads an export in ten parts at once, each killed and resumed, and compares the
-// result with a load in one go. Then ten parts verify it, and find each missing, changed or
-// extra row.
+// TestParts loads an export in parts at once, each killed and resumed, and compares the result
+// with a load in one go. Then as many parts verify it, and find each missing, changed or extra
+// row.
 func TestParts(t *testing.T) {
 	t.Parallel()
-	const parts = 10
+	parts, items, files, writes := 4, int64(100), 11, int64(12)
+	if long.Enabled() {
+		parts, items, files, writes = 10, 240, 23, 25
+	}
 	for _, c := range []struct {
 		name, mapping string
 		line          func(int) string
-		items, rows   int64
+		rows          int64
 	}{
-		{"separate rows", partsPlain, entityLine, 240, 240},
-		{"an index whose rows do not say whose they are", caughtUpItems, entityLine, 240, 240},
-		{"a delimiter in one key", partsPlain, func(i int) string { return strings.Replace(entityLine(i), `"p007"`, `"p#007"`, 1) }, 240, 240},
-		{"rows of many items", caughtUpRows, commentLine, 240, 20},
+		{"separate rows", partsPlain, entityLine, items},
+		{"an index whose rows do not say whose they are", caughtUpItems, entityLine, items},
+		{"a delimiter in one key", partsPlain, func(i int) string { return strings.Replace(entityLine(i), `"p007"`, `"p#007"`, 1) }, items},
+		{"rows of many items", caughtUpRows, commentLine, 20},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			fsys := partsExport(int(c.items), 23, c.line)
+			fsys := partsExport(int(items), files, c.line)
 			one, many := newBigtableServer(t), newBigtableServer(t)
 			if _, err := Load(t.Context(), one, openExport(t, fsys), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{mappingOf(t, c.mapping)}}}); err != nil {
 				t.Fatal(err)
@@ -110,7 +114,7 @@ func TestParts(t *testing.T) {
 			killed := errors.New("killed")
 			var calls atomic.Int64
 			dying := &intercepted{ClientConnInterface: many, before: func(*btpb.MutateRowsRequest) error {
-				if calls.Add(1) > 25 {
+				if calls.Add(1) > writes {
 					return killed
 				}
 				return nil
@@ -126,7 +130,7 @@ func TestParts(t *testing.T) {
 			if err := load(&intercepted{ClientConnInterface: many, before: func(*btpb.MutateRowsRequest) error { return killed }}); err != nil {
 				t.Errorf("complete parts do something: %v", err)
 			}
-			for _, name := range []string{"load-3-of-10.rows.t.123", "load-3-of-10.lock", "load-1-of-4.lock"} { // of killed processes
+			for _, name := range []string{fmt.Sprintf("load-3-of-%d.rows.t.123", parts), fmt.Sprintf("load-3-of-%d.lock", parts), "load-1-of-3.lock"} { // of killed processes
 				if err := os.WriteFile(filepath.Join(o.Checkpoint, name), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -135,14 +139,14 @@ func TestParts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Items != c.items || r.Rows != c.rows || !r.Equal() {
-				t.Errorf("%d items in %d rows, %d differences; want %d in %d, 0", r.Items, r.Rows, r.Differences, c.items, c.rows)
+			if r.Items != items || r.Rows != c.rows || !r.Equal() {
+				t.Errorf("%d items in %d rows, %d differences; want %d in %d, 0", r.Items, r.Rows, r.Differences, items, c.rows)
 			}
-			if text, want := r.Text(), fmt.Sprintf("load, table %s: %d items\n", r.Tables[0].Target, c.items); !strings.Contains(text, want) || strings.Contains(text, " 0 a second") {
+			if text, want := r.Text(), fmt.Sprintf("load, table %s: %d items\n", r.Tables[0].Target, items); !strings.Contains(text, want) || strings.Contains(text, " 0 a second") {
 				t.Errorf("the report of all parts does not say %q, or has a rate of none:\n%s", want, text)
 			}
 			if got, want := allTables(t, many), allTables(t, one); got != want {
-				t.Error("the rows of ten parts are not those of one load")
+				t.Error("the rows of the parts are not those of one load")
 			}
 			left, err := os.ReadDir(o.Checkpoint)
 			if err != nil || len(left) > 0 {
@@ -176,8 +180,8 @@ func TestParts(t *testing.T) {
 			if text := r.Text(); !strings.Contains(text, fmt.Sprintf("rows of the part, table t: %d rows, ", c.rows)) || strings.Contains(text, "in the range of the part") {
 				t.Errorf("the report is not the sum of the parts:\n%s", text)
 			}
-			if !r.Equal() || r.Items != c.items || r.Rows != c.rows {
-				t.Errorf("%d items in %d rows, want %d in %d and nothing that differs: %v", r.Items, r.Rows, c.items, c.rows, r.Failures)
+			if !r.Equal() || r.Items != items || r.Rows != c.rows {
+				t.Errorf("%d items in %d rows, want %d in %d and nothing that differs: %v", r.Items, r.Rows, items, c.rows, r.Failures)
 			}
 			r = verify(btclient.DeleteRow())
 			whole, err := Verify(t.Context(), many, OfSource(openExport(t, fsys)), VerifyOptions{Stored: true, Common: Common{Mappings: o.Mappings}})

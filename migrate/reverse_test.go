@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -21,11 +21,7 @@ import (
 // reader, gives the same rows, byte for byte.
 func TestReverse_ClosedLoop(t *testing.T) {
 	t.Parallel()
-	subjects, err := fixtures.Subjects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range subjects {
+	for _, s := range subjectsAnd(t, long.Enabled()) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			src, o := subject(t, s.Name)

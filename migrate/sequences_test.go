@@ -506,7 +506,7 @@ func (s *sequence) draw() drawn {
 // table of docs/guide.md says.
 func TestLoad_Sequences(t *testing.T) {
 	t.Parallel()
-	n := uint64(100)
+	n := uint64(40)
 	if long.Enabled() {
 		n = 10_000
 	}

@@ -86,13 +86,13 @@ func failuresOf(r *report.Report) (all []string) {
 // proof that a comparison of changed keys needs.
 func TestVerifyLive_Parts(t *testing.T) {
 	t.Parallel()
-	l := startEarly(t, 150)
+	l := startEarly(t, 80)
 	for i := range len(faults) {
 		l.put(t, "p", fmt.Sprint("f", i), i, map[string]string{"G": fmt.Sprint("gf", i), "x": "text"})
 	}
 	sleep, _ := l.follow(t, "one")
 	single := l.liveOptions(sleep)
-	p := l.inParts(t, 8, shared(sleep))
+	p := l.inParts(t, 5, shared(sleep))
 	p.all(t)
 	r := p.finish(t)
 	_, one := l.verifyLive(t, single)
@@ -136,7 +136,7 @@ func TestVerifyLive_PartsBesideWrites(t *testing.T) {
 	t.Parallel()
 	l := startEarly(t, 60)
 	sleep, _ := l.follow(t, "one")
-	runs, writes := 2, 300
+	runs, writes := 2, 150
 	if long.Enabled() {
 		runs, writes = 20, 5000
 	}

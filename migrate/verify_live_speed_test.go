@@ -128,7 +128,7 @@ func TestVerifyLive_RowsBesideWrites(t *testing.T) {
 	t.Parallel()
 	l := create(t, followedTable)
 	l.env.Advance(5 * time.Minute)
-	const n = 600
+	const n = 250
 	put := func(i, rev int) { l.put(t, "p", fmt.Sprint("s", i), rev, map[string]string{"G": fmt.Sprint("g", i%7)}) }
 	for i := range n {
 		put(i, 0)
@@ -136,7 +136,7 @@ func TestVerifyLive_RowsBesideWrites(t *testing.T) {
 	l.load(t)
 	sleep, _ := l.follow(t, "one")
 	verify := func(after func()) (items, rows int64, live *report.Live) {
-		conn, source := &countedReads{ClientConnInterface: l.target}, &countedItems{ItemClient: l.ddb, page: 50, after: after}
+		conn, source := &countedReads{ClientConnInterface: l.target}, &countedItems{ItemClient: l.ddb, page: 25, after: after}
 		o := l.liveOptions(sleep)
 		o.Source = source
 		r, err := migrate.VerifyLive(t.Context(), conn, o)

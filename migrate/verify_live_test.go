@@ -141,9 +141,9 @@ func TestVerifyLive_NoFalseAlarm(t *testing.T) {
 	t.Parallel()
 	l := startEarly(t, 60)
 	sleep, _ := l.follow(t, "one")
-	runs, writes := 3, 100
+	runs, writes := 2, 80
 	if long.Enabled() {
-		runs = 100
+		runs, writes = 100, 100
 	}
 	suspects := int64(0)
 	for run := range runs {

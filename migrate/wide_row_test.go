@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -57,31 +56,6 @@ func (s *piecemealStream) RecvMsg(m any) error {
 	proto.Merge(out, s.next[0])
 	s.next = s.next[1:]
 	return nil
-}
-
-// A verification gives the same result for rows that it treats as wide.
-func TestVerify_WideRows(t *testing.T) {
-	t.Parallel()
-	for _, s := range subjectsAnd(t, long.Enabled()) {
-		t.Run(s.Name, func(t *testing.T) {
-			t.Parallel()
-			var texts [2]string
-			for i, part := range []int{0, 1} {
-				conn := newBigtableServer(t)
-				if part > 0 {
-					conn = piecemeal{conn}
-				}
-				r, err := Verify(t.Context(), conn, OfFixture(s.Files), VerifyOptions{Common: Common{knobs: table.Knobs{Part: part}}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				texts[i] = r.Text()
-			}
-			if texts[0] != texts[1] {
-				t.Errorf("in parts:\n%s\nwhole:\n%s", texts[1], texts[0])
-			}
-		})
-	}
 }
 
 // friendsFixture is a fixture of items that share rows, a column each.

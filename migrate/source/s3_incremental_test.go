@@ -18,6 +18,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
@@ -65,7 +66,8 @@ func TestTable_Changes(t *testing.T) {
 		exporttest.Change(t1, exporttest.Key("b"), "", exporttest.Item("b", 20)), exporttest.Change(t1, exporttest.Key("c"), "", ""),
 		exporttest.Change(t1, exporttest.Key("d"), "", exporttest.Item("d", 4)), exporttest.Change(t1, exporttest.Key("e"), "", ""))
 	exporttest.AddIncremental(news, "02", t1, t2, exporttest.Change(t2, exporttest.Key("b"), "", exporttest.Item("b", 21)), exporttest.Change(t2, exporttest.Key("d"), "", ""))
-	for n, maxBytes := range []int{1, maxReplayBytes, 1, maxReplayBytes} {
+	const less = 64 // than a change takes
+	for n, maxBytes := range []int{less, maxReplayBytes, less, maxReplayBytes} {
 		r := replayOf(t, []fstest.MapFS{fsys, news}[n/2], "01", "02")
 		r.maxBytes = maxBytes
 		var got []string
@@ -241,6 +243,10 @@ func TestReplay_Memory(t *testing.T) { //nolint:paralleltest // memory.Alone mak
 	}
 	memory.Alone(t, func(t *testing.T) {
 		t1 := exporttest.Time.Add(time.Hour)
+		every := 500 // items, the memory is measured
+		if long.Enabled() {
+			every = 250
+		}
 		for _, c := range []struct{ elems, items int }{{0, 6_000}, {40, 3_000}} {
 			var lines []string
 			list := strings.TrimSuffix(strings.Repeat(`{"N":"1"},`, c.elems), ",")
@@ -257,7 +263,7 @@ func TestReplay_Memory(t *testing.T) { //nolint:paralleltest // memory.Alone mak
 				if err != nil {
 					t.Fatal(err)
 				}
-				if n++; n%250 == 1 {
+				if n++; n%every == 1 {
 					// The least of three: memory that a stopped goroutine refers to counts as
 					// held once.
 					most = max(most, int64(min(memory.Live(), memory.Live(), memory.Live()))-before)

@@ -29,20 +29,16 @@ type oracle struct {
 	b      *table.Bigtable // its own client
 }
 
-const (
-	// oracleInstance is the suffix of the oracle's instance.
-	oracleInstance = "-oracle"
-	// maxOracleItems bounds the items, which are put one by one.
-	maxOracleItems = 10_000
-)
+// oracleInstance is the suffix of the oracle's instance.
+const oracleInstance = "-oracle"
 
 // openOracle fills an oracle with the items of a job. why is the reason if it cannot.
 func openOracle(ctx context.Context, r *table.Run, j *table.Job) (o *oracle, why string, err error) {
 	switch {
 	case !source.TableName().MatchString(j.Report.Name):
 		return nil, fmt.Sprintf("%q is not a valid name for a DynamoDB table", j.Report.Name), nil
-	case j.Report.Items > maxOracleItems:
-		return nil, fmt.Sprintf("%s are more than %d", phrase.Counted(j.Report.Items, "item"), maxOracleItems), nil
+	case j.Report.Items > int64(j.Options.OracleItems):
+		return nil, fmt.Sprintf("%s are more than %d", phrase.Counted(j.Report.Items, "item"), j.Options.OracleItems), nil
 	}
 	instance := j.Options.Instance + oracleInstance
 	own := j.Options

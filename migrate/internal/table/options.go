@@ -82,6 +82,8 @@ const (
 	// maxBatchBytes is well below Bigtable's limit for a request (256 MB).
 	maxBatchBytes   = 1 << 20
 	checkpointEvery = 8 << 20
+	// maxOracleItems bounds the items, which are put one by one.
+	maxOracleItems = 10_000
 )
 
 // Knobs holds options that only tests set.
@@ -91,6 +93,7 @@ type Knobs struct {
 	Part            int // bytes of a part of a wide row; default maxPartBytes
 	Batch           int // bytes of a batch of mutations; default maxBatchBytes
 	CheckpointBytes int // bytes after which a checkpoint is saved; default checkpointEvery
+	OracleItems     int // the most items of an oracle; default maxOracleItems
 
 	// Inverse, if set, replaces Mapping.Items in differential runs.
 	Inverse func(*layout.Mapping, layout.Row) ([]attr.Item, error)
@@ -134,6 +137,7 @@ func (o Options) Normalized() Options {
 	o.Project, o.Instance = cmp.Or(o.Project, defaultName), cmp.Or(o.Instance, defaultName)
 	o.Held, o.Window, o.Part = cmp.Or(o.Held, source.MaxHeldBytes), cmp.Or(o.Window, maxWindowBytes), cmp.Or(o.Part, maxPartBytes)
 	o.Batch, o.CheckpointBytes = cmp.Or(o.Batch, maxBatchBytes), cmp.Or(o.CheckpointBytes, checkpointEvery)
+	o.OracleItems = cmp.Or(o.OracleItems, maxOracleItems)
 	o.MaxDifferences = cmp.Or(o.MaxDifferences, 100)
 	if o.Progress == nil {
 		o.Progress = func(source.Progress) {}
