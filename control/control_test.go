@@ -63,8 +63,8 @@ func newEnvOf(t *testing.T, o labserver.Options) *env {
 	return &env{t, s.Lab, s.DynamoDB, s.API, s.URL}
 }
 
-// ask sends a request to the API and decodes the answer.
-func (e *env) ask(method, path, body string, into any, change ...func(*http.Request)) int {
+// send sends a request to the API and returns the status and the answer.
+func (e *env) send(method, path, body string, change ...func(*http.Request)) (status int, text []byte) {
 	e.t.Helper()
 	r, err := http.NewRequestWithContext(e.t.Context(), method, e.url+control.Prefix+path, strings.NewReader(body))
 	if err != nil {
@@ -79,28 +79,34 @@ func (e *env) ask(method, path, body string, into any, change ...func(*http.Requ
 		e.t.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
+	if text, err = io.ReadAll(resp.Body); err != nil {
 		e.t.Fatal(err)
 	}
+	return resp.StatusCode, text
+}
+
+// ask sends a request to the API and decodes the answer.
+func (e *env) ask(method, path, body string, into any, change ...func(*http.Request)) int {
+	e.t.Helper()
+	status, text := e.send(method, path, body, change...)
 	if into != nil {
 		if err := json.Unmarshal(text, into); err != nil {
 			e.t.Fatalf("%s %s: %s: %v", method, path, text, err)
 		}
 	}
-	return resp.StatusCode
+	return status
 }
 
 // must acts like ask for a request that must succeed.
 func (e *env) must(method, path, body string, into any) {
 	e.t.Helper()
-	var raw json.RawMessage
-	if code := e.ask(method, path, body, &raw); code != http.StatusOK {
-		e.t.Fatalf("%s %s: %d %s", method, path, code, raw)
+	code, text := e.send(method, path, body)
+	if code != http.StatusOK || into == nil && !json.Valid(text) {
+		e.t.Fatalf("%s %s: %d %s", method, path, code, text)
 	}
 	if into != nil {
-		if err := json.Unmarshal(raw, into); err != nil {
-			e.t.Fatalf("%s %s: %s: %v", method, path, raw, err)
+		if err := json.Unmarshal(text, into); err != nil {
+			e.t.Fatalf("%s %s: %s: %v", method, path, text, err)
 		}
 	}
 }

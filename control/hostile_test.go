@@ -11,6 +11,14 @@ import (
 	"testing"
 )
 
+// Lines of openapi.yaml, and a parameter of a path.
+var (
+	pathLine      = regexp.MustCompile(`^  /(\S*):`)
+	methodLine    = regexp.MustCompile(`^    (get|post|delete):`)
+	parameterLine = regexp.MustCompile(`\{name: (\w+), in: query`)
+	pathParameter = regexp.MustCompile(`\{\w+\}`)
+)
+
 // described returns the routes of openapi.yaml, as "GET path", with the names of their parameters.
 func described(t *testing.T) map[string][]string {
 	t.Helper()
@@ -20,12 +28,12 @@ func described(t *testing.T) map[string][]string {
 	}
 	routes, path, route := map[string][]string{}, "", ""
 	for line := range strings.Lines(string(text)) {
-		if m := regexp.MustCompile(`^  /(\S*):`).FindStringSubmatch(line); m != nil {
+		if m := pathLine.FindStringSubmatch(line); m != nil {
 			path = m[1]
-		} else if m := regexp.MustCompile(`^    (get|post|delete):`).FindStringSubmatch(line); m != nil {
+		} else if m := methodLine.FindStringSubmatch(line); m != nil {
 			route = strings.ToUpper(m[1]) + " " + path
 			routes[route] = nil
-		} else if m := regexp.MustCompile(`\{name: (\w+), in: query`).FindStringSubmatch(line); m != nil {
+		} else if m := parameterLine.FindStringSubmatch(line); m != nil {
 			routes[route] = append(routes[route], m[1])
 		}
 	}
@@ -84,7 +92,7 @@ func TestHostile(t *testing.T) {
 	for route, parameters := range described(t) {
 		method, path, _ := strings.Cut(route, " ")
 		fill := func(name string) string {
-			return regexp.MustCompile(`\{\w+\}`).ReplaceAllLiteralString(path, url.PathEscape(name))
+			return pathParameter.ReplaceAllLiteralString(path, url.PathEscape(name))
 		}
 		for _, name := range names {
 			check(method, fill(name), "", "")

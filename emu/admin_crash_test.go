@@ -289,13 +289,13 @@ func storeText(t *testing.T, db *engine.DB) string {
 func TestCrash_ControlPlane(t *testing.T) {
 	t.Parallel()
 	disk := faultdisk.NewCrashing(1)
-	e := newEnvWith(t, Options{}, engine.Options{Dir: "data", FS: disk.FS()})
+	e := newEnvWith(t, Options{}, engine.Options{Dir: "data", FS: disk.FS(), MemTableBytes: 256 << 10})
 	run := faultdisk.Script{Disk: disk, Text: func() string { return storeText(t, e.db) }}
 	for _, st := range changeScript() {
 		run.Steps = append(run.Steps, faultdisk.Step{Name: st.name, Do: func() error { return st.run(e) }})
 	}
 	run.Reopen = func(x faultdisk.Crash) (string, error) {
-		db, err := engine.Open(engine.Options{Dir: "data", FS: x.FS, Now: clock.NewFrozen(start).Now})
+		db, err := engine.Open(engine.Options{Dir: "data", FS: x.FS, Now: clock.NewFrozen(start).Now, MemTableBytes: 256 << 10})
 		if err != nil {
 			return "", err
 		}
@@ -309,7 +309,7 @@ func TestCrash_ControlPlane(t *testing.T) {
 }
 
 // TestFaults_ControlPlane makes the disk fail from the n-th write of a change, for every n; the
-// quick tier skips every second n. The disk holds the change whole or not at all. The store's
+// quick tier takes every third n. The disk holds the change whole or not at all. The store's
 // answers match the disk, or report the failure.
 func TestFaults_ControlPlane(t *testing.T) {
 	t.Parallel()
@@ -322,7 +322,7 @@ func TestFaults_ControlPlane(t *testing.T) {
 		}
 		states = append(states, storeText(t, e.db))
 	}
-	every := 2
+	every := 3
 	if long.Enabled() {
 		every = 1
 	}
@@ -360,7 +360,7 @@ func failAt(t *testing.T, before []step, st step, n int, old, changed string) bo
 		return errorfs.ErrInjected
 	}))
 	c := clock.NewFrozen(start)
-	db, err := engine.Open(engine.Options{Dir: "data", FS: fs, Now: c.Now})
+	db, err := engine.Open(engine.Options{Dir: "data", FS: fs, Now: c.Now, MemTableBytes: 256 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +388,7 @@ func failAt(t *testing.T, before []step, st step, n int, old, changed string) bo
 	isFailed, crashed := failed, mem.CrashClone(vfs.CrashCloneCfg{})
 	mu.Unlock()
 
-	again, err := engine.Open(engine.Options{Dir: "data", FS: crashed, Now: c.Now})
+	again, err := engine.Open(engine.Options{Dir: "data", FS: crashed, Now: c.Now, MemTableBytes: 256 << 10})
 	if err != nil {
 		t.Fatalf("write %d: %v", n, err)
 	}

@@ -55,7 +55,7 @@ func (m *dueModel) shown() []string {
 // match a plain model, and nothing else is kept.
 func TestDue_Property(t *testing.T) {
 	t.Parallel()
-	runs, steps := 1, 1000 // five of six steps move the clock
+	runs, steps := 1, 600 // five of six steps move the clock
 	if long.Enabled() {
 		runs, steps = 4, 3000
 	}

@@ -19,7 +19,7 @@ import (
 // rows and errors.
 func TestQuery_Naive(t *testing.T) {
 	t.Parallel()
-	tables, queries := 10, 100
+	tables, queries := 6, 100
 	if long.Enabled() {
 		tables, queries = 100, 100
 	}

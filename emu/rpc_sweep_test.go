@@ -341,7 +341,7 @@ func TestTrap66_EveryRPCAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	most := 18
+	most := 12
 	if long.Enabled() {
 		most = 60
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -433,6 +434,7 @@ func TestClose_Concurrent(t *testing.T) {
 						t.Error(err)
 						return
 					}
+					runtime.Gosched() // on one core, the others begin at once
 				}
 			})
 			wg.Go(func() {
@@ -446,6 +448,7 @@ func TestClose_Concurrent(t *testing.T) {
 						t.Error(err)
 						return
 					}
+					runtime.Gosched()
 				}
 			})
 		}

@@ -26,12 +26,16 @@ import (
 // with all acknowledged changes and no partial one.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(4) {
+	seeds := uint64(2)
+	if long.Enabled() {
+		seeds = 4
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(seed, 0))
 			fs := vfs.NewCrashableMem()
-			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now}
+			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now, MemTableBytes: 256 << 10}
 			d := openTest(t, o)
 			createTest(t, d, "f", "g")
 			for step := range 30 {
@@ -98,12 +102,13 @@ func tableText(t *testing.T, d *DB) string {
 func TestCrash_Writing(t *testing.T) {
 	t.Parallel()
 	fs := faultdisk.NewMemory()
-	o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now}
+	o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now, MemTableBytes: 256 << 10}
 	d := openTest(t, o)
 	createTest(t, d, "f", "g")
 	const writers = 4
 	var acknowledged [writers]atomic.Int64
-	stop, progress := make(chan struct{}), make(chan struct{})
+	// The writers go on during a crash, and soon wait for the next one.
+	stop, progress := make(chan struct{}), make(chan struct{}, 4*writers)
 	done := make(chan error, writers)
 	for w := range writers {
 		go func() {
@@ -124,14 +129,14 @@ func TestCrash_Writing(t *testing.T) {
 				acknowledged[w].Store(i)
 				select {
 				case progress <- struct{}{}:
-				default:
+				case <-stop:
 				}
 			}
 		}()
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 10 {
-		for range 5 {
+	for range 20 {
+		for range cap(progress) {
 			select {
 			case err := <-done:
 				t.Fatal(err)
@@ -187,7 +192,7 @@ func TestCrash_Writing(t *testing.T) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	const most = 300 // more than the actual number of writes
-	every := int32(4)
+	every := int32(8)
 	if long.Enabled() {
 		every = 1
 	}
@@ -207,7 +212,7 @@ func TestFaults(t *testing.T) {
 				}
 				return errorfs.ErrInjected
 			}))
-			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now}
+			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now, MemTableBytes: 256 << 10}
 			d, err := Open(o)
 			if err != nil {
 				t.Fatal(err)
@@ -312,11 +317,11 @@ func TestCrash_Open(t *testing.T) {
 	crashes := 0
 	for seed := range uint64(seeds) {
 		disk := faultdisk.NewCrashing(seed)
-		o := Options{Dir: "data", FS: disk.FS(), Now: clock.NewFrozen(epoch).Now}
+		o := Options{Dir: "data", FS: disk.FS(), Now: clock.NewFrozen(epoch).Now, MemTableBytes: 256 << 10}
 		check := func(when, want string) {
 			for n, x := range disk.Take() {
 				crashes++
-				crashed, err := Open(Options{Dir: "data", FS: x.FS, Now: o.Now})
+				crashed, err := Open(Options{Dir: "data", FS: x.FS, Now: o.Now, MemTableBytes: o.MemTableBytes})
 				if err != nil {
 					t.Fatalf("seed %d, crash %d while it was %s: %v", seed, n, when, err)
 				}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/test/faultdisk"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 // storeFiles returns the names of the files of a closed store.
@@ -76,11 +77,15 @@ const logBlock = 32 << 10
 // log after a crash: earlier data must exist.
 func TestDamage(t *testing.T) {
 	t.Parallel()
+	flips := int64(16) // of each file
+	if long.Enabled() {
+		flips = 40
+	}
 	for _, suffix := range []string{".sst", ".log"} {
 		t.Run(suffix, func(t *testing.T) {
 			t.Parallel()
 			mem := vfs.NewCrashableMem()
-			o := Options{Dir: "data", FS: mem, Now: clock.NewFrozen(epoch).Now}
+			o := Options{Dir: "data", FS: mem, Now: clock.NewFrozen(epoch).Now, MemTableBytes: 256 << 10}
 			d := openTest(t, o)
 			createTest(t, d, "f")
 			for i := range 200 {
@@ -96,8 +101,8 @@ func TestDamage(t *testing.T) {
 			reported := 0
 			for _, name := range storeFiles(t, whole, suffix) {
 				size := fileSize(t, whole, name)
-				for i := range int64(40) {
-					at := size * i / 40
+				for i := range flips {
+					at := size * i / flips
 					fs := whole.CrashClone(vfs.CrashCloneCfg{})
 					flip(t, fs, name, at)
 					damaged := o
@@ -161,7 +166,7 @@ func TestFaults_Named(t *testing.T) {
 				}
 				return &os.PathError{Op: "write", Path: op.Path, Err: c.errno} // like package os
 			}))
-			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now}
+			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now, MemTableBytes: 256 << 10}
 			d := openTest(t, o)
 			createTest(t, d, "f")
 			mustMutate(t, d, "before", set("f", "q", 0, "v"))

@@ -61,7 +61,7 @@ func TestMutate_WorkIsLinear(t *testing.T) {
 				}
 				return w.work
 			}
-			const n = 5000
+			const n = 2000
 			once, twice := work(n), work(2*n)
 			if once < n || twice > 20*n+1000 || twice > 5*once/2+1000 {
 				t.Errorf("%d pairs of mutations took %d steps, %d took %d", n, once, 2*n, twice)

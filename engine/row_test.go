@@ -9,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"pgregory.net/rapid"
+
+	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
 // TestReadModifyWrite_MaxBytes appends up to a rule's limit and not beyond it.
@@ -169,7 +171,7 @@ func TestUpdate_ScanFrom(t *testing.T) {
 // result as one by one without reads. Deletes remove cells that scans hide.
 func TestUpdate_MutateAfterScan(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	rapid.Check(t, property.First(40, func(t *rapid.T) {
 		families := []string{"f", "dropped", "g"}
 		mutation := rapid.Custom(func(t *rapid.T) Mutation {
 			m := Mutation{
@@ -241,7 +243,7 @@ func TestUpdate_MutateAfterScan(t *testing.T) {
 				t.Fatalf("at once, after reading:\n%s%v\nstep by step:\n%s%v", got, err, want, wantErr)
 			}
 		}
-	})
+	}))
 }
 
 // TestUpdate_DeleteWideRowAfterScan deletes too many cells for single deletes, half of which

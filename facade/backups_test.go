@@ -114,7 +114,14 @@ func TestRestoreTableToPointInTime_EachSecond(t *testing.T) {
 		seconds = append(seconds, maps.Clone(model))
 		now.Advance(time.Millisecond)
 	}
+	every := 3
+	if long.Enabled() {
+		every = 1
+	}
 	for i, want := range seconds {
+		if i%every != 0 {
+			continue
+		}
 		target := fmt.Sprintf("at-%d", i)
 		answer := must(t, s, "RestoreTableToPointInTime", restoreTo(testTime.Add(time.Duration(i+1)*time.Second-time.Millisecond), target))
 		if !strings.Contains(answer, `"TableStatus":"CREATING"`) || !strings.Contains(answer, `"RestoreInProgress":true`) {

@@ -415,7 +415,7 @@ func TestDepth_Recovery(t *testing.T) {
 					o.Conn = atDistance(conn, &end)
 				}, func(t *testing.T, s *Server, now *clock.Clock) {
 					t.Helper()
-					loadCostTables(t, s, 300)
+					loadCostTables(t, s, 200)
 					end = time.Now().Add(time.Duration(c.cut)*roundTrip + roundTrip/2)
 					_ = post(s, "TransactWriteItems", depthTransactPut(n, "")(costPlain)) // no client is left for the answer
 					now.Advance(time.Minute)

@@ -22,10 +22,10 @@ type memorySize struct {
 	most             uint64
 }
 
-// smallMemory is a table of 7.5 MiB with batches of 128 KiB, fullMemory one of 86 MB with the
+// smallMemory is a table of 2 MiB with batches of 64 KiB, fullMemory one of 86 MB with the
 // default batches and items near the maximum size.
 var (
-	smallMemory = memorySize{items: 192, itemBytes: 40 << 10, batchBytes: 128 << 10, most: 10 << 20}
+	smallMemory = memorySize{items: 96, itemBytes: 20 << 10, batchBytes: 64 << 10, most: 7 << 19}
 	fullMemory  = memorySize{items: 240, itemBytes: 360 << 10, most: 64 << 20}
 )
 

@@ -69,7 +69,7 @@ func TestOperations_Model(t *testing.T) {
 			if peer.IsRemote() {
 				remote = peer.Dial(t)
 			}
-			rapid.Check(t, property.First(8, func(r *rapid.T) {
+			rapid.Check(t, property.First(5, func(r *rapid.T) {
 				m := newMachine(t, r, remote, tables(r))
 				defer m.close(r)
 				r.Repeat(m.actions())

@@ -49,7 +49,7 @@ func newServerOver(tb testing.TB, conn grpc.ClientConnInterface) *Server {
 const (
 	costIndexed = "Indexed"
 	costPlain   = "Plain"
-	costItems   = 2000
+	costItems   = 1200
 )
 
 // loadCostTables creates the tables of the measurements and fills them with items.
@@ -196,7 +196,7 @@ func TestRequest_Costs(t *testing.T) { //nolint:paralleltest // it counts alloca
 		// The store also allocates in the background: the minimum of several rounds is the
 		// request's own. Items are the same in each round and each request, with another
 		// payload, so that each write changes them.
-		const rounds, runs = 4, 10
+		const rounds, runs = 4, 5
 		cost := costs.Cost{Name: r.name, Allocations: math.Inf(1), Calls: costs.Unmeasured}
 		for round := range rounds {
 			bodies := make([][]byte, runs+1)
@@ -222,7 +222,7 @@ func TestRequest_Costs(t *testing.T) { //nolint:paralleltest // it counts alloca
 }
 
 // TestMemoryOfReads: the allocations for a page of a query or scan are the same in tables
-// four times as large.
+// twice as large.
 func TestMemoryOfReads(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
@@ -235,7 +235,7 @@ func TestMemoryOfReads(t *testing.T) { //nolint:paralleltest // Alone makes it p
 
 func testMemoryOfReads(t *testing.T) {
 	small, large := newSharingServer(t), newSharingServer(t)
-	const few, many = 1200, 4800 // a page has about 1,000
+	const few, many = 1200, 2400 // a page has about 1,000
 	loadCostTables(t, small, few)
 	loadCostTables(t, large, many)
 	for _, r := range []struct{ name, operation, body string }{

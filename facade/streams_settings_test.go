@@ -1,7 +1,6 @@
 package facade
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -104,19 +103,22 @@ func TestStreams_LargestRecords(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	arn := createStreamed(t, s, "NEW_AND_OLD_IMAGES")
-	nulls := strings.Repeat(`{"NULL":true},`, 200_000)
+	nulls := "[" + strings.Repeat(`{"NULL":true},`, 199_999) + `{"NULL":true}]`
 	item := func(id, n string) string {
-		return `{"id": {"S": "` + id + `"}, "n": {"N": "` + n + `"}, "l": {"L": [` + strings.TrimSuffix(nulls, ",") + `]}}`
+		return `{"id": {"S": "` + id + `"}, "n": {"N": "` + n + `"}, "l": {"L": ` + nulls + `}}`
 	}
 	for _, n := range []string{"1", "2"} {
 		must(t, s, "BatchWriteItem", `{"RequestItems": {"streamed": [{"PutRequest": {"Item": `+item("a", n)+`}}, {"PutRequest": {"Item": `+item("b", n)+`}}]}}`)
 	}
 	must(t, s, "DeleteItem", keyOf("a", ""))
+	type image struct {
+		List struct{ L string } `json:"l"`
+	}
 	type record struct {
 		EventName string
 		Dynamodb  struct {
 			SizeBytes          int
-			NewImage, OldImage json.RawMessage // decoding it would take longer than everything else
+			NewImage, OldImage *image
 		}
 	}
 	var records []record
@@ -124,10 +126,15 @@ func TestStreams_LargestRecords(t *testing.T) {
 	next := answerOf[struct{ ShardIterator string }](t, s, "GetShardIterator",
 		`{"StreamArn": "`+arn+`", "ShardId": "`+shard+`", "ShardIteratorType": "TRIM_HORIZON"}`).ShardIterator
 	for {
-		page := answerOf[struct {
+		var page struct {
 			Records           []record
 			NextShardIterator string
-		}](t, s, "GetRecords", `{"ShardIterator": "`+next+`"}`)
+		}
+		answer := must(t, s, "GetRecords", `{"ShardIterator": "`+next+`"}`)
+		// Decoding the lists would take longer than everything else.
+		if err := json.Unmarshal([]byte(strings.ReplaceAll(answer, nulls, `"all"`)), &page); err != nil {
+			t.Fatal(err)
+		}
 		if len(page.Records) == 0 {
 			break
 		}
@@ -138,13 +145,13 @@ func TestStreams_LargestRecords(t *testing.T) {
 	}
 	for i, r := range records {
 		size := 0
-		for _, image := range []json.RawMessage{r.Dynamodb.NewImage, r.Dynamodb.OldImage} {
+		for _, image := range []*image{r.Dynamodb.NewImage, r.Dynamodb.OldImage} {
 			if image == nil {
 				continue
 			}
 			size += 400_000
-			if n := bytes.Count(image, []byte(`{"NULL":true}`)); n != 200_000 {
-				t.Errorf("record %d has an image with %d elements", i, n)
+			if image.List.L != "all" {
+				t.Errorf("record %d has an image with the list %q", i, image.List.L)
 			}
 		}
 		if got := r.Dynamodb.SizeBytes; got < size || got > size+100 {

@@ -34,7 +34,7 @@ func throttledServer(tb testing.TB, change ...func(*Options)) (*Server, *clock.C
 	return s, now
 }
 
-// After 301 seconds without requests, a table of 5 units per second admits requests for 1,500
+// After 301 seconds without requests, a table of one unit per second admits requests for 300
 // units, of any kind.
 func TestThrottle_ExactCounts(t *testing.T) {
 	t.Parallel()
@@ -42,20 +42,22 @@ func TestThrottle_ExactCounts(t *testing.T) {
 		body string
 		want int
 	}{
-		"PutItem":          {`{"TableName": "orders", "Item": {"id": {"S": "1"}}}`, 1500},
-		"DeleteItem":       {`{"TableName": "orders", "Key": {"id": {"S": "1"}}}`, 1500},
-		"UpdateItem":       {`{"TableName": "orders", "Key": {"id": {"S": "1"}}}`, 1500},
-		"GetItem":          {`{"TableName": "orders", "Key": {"id": {"S": "1"}}, "ConsistentRead": true}`, 1500},
-		"Query":            {`{"TableName": "orders", "KeyConditionExpression": "id = :i", "ExpressionAttributeValues": {":i": {"S": "1"}}}`, 3000},
-		"Scan":             {`{"TableName": "orders", "ConsistentRead": true}`, 1500},
-		"TransactGetItems": {`{"TransactItems": [{"Get": {"TableName": "orders", "Key": {"id": {"S": "1"}}}}]}`, 750},
-		"ExecuteStatement": {`{"Statement": "SELECT * FROM orders WHERE id = '1'"}`, 3000},
-		"BatchGetItem":     {`{"RequestItems": {"orders": {"Keys": [{"id": {"S": "1"}}], "ConsistentRead": true}}}`, 1500},
-		"BatchWriteItem":   {`{"RequestItems": {"orders": [{"DeleteRequest": {"Key": {"id": {"S": "1"}}}}]}}`, 1500},
+		"PutItem":          {`{"TableName": "orders", "Item": {"id": {"S": "1"}}}`, 300},
+		"DeleteItem":       {`{"TableName": "orders", "Key": {"id": {"S": "1"}}}`, 300},
+		"UpdateItem":       {`{"TableName": "orders", "Key": {"id": {"S": "1"}}}`, 300},
+		"GetItem":          {`{"TableName": "orders", "Key": {"id": {"S": "1"}}, "ConsistentRead": true}`, 300},
+		"Query":            {`{"TableName": "orders", "KeyConditionExpression": "id = :i", "ExpressionAttributeValues": {":i": {"S": "1"}}}`, 600},
+		"Scan":             {`{"TableName": "orders", "ConsistentRead": true}`, 300},
+		"TransactGetItems": {`{"TransactItems": [{"Get": {"TableName": "orders", "Key": {"id": {"S": "1"}}}}]}`, 150},
+		"ExecuteStatement": {`{"Statement": "SELECT * FROM orders WHERE id = '1'"}`, 600},
+		"BatchGetItem":     {`{"RequestItems": {"orders": {"Keys": [{"id": {"S": "1"}}], "ConsistentRead": true}}}`, 300},
+		"BatchWriteItem":   {`{"RequestItems": {"orders": [{"DeleteRequest": {"Key": {"id": {"S": "1"}}}}]}}`, 300},
 	} {
 		t.Run(operation, func(t *testing.T) {
 			t.Parallel()
-			s, now := throttledServer(t)
+			now := clock.NewFrozen(testTime)
+			s := newTestServer(t, func(o *Options) { o.Now, o.Throttle = now.Now, ThrottleTables })
+			must(t, s, "CreateTable", strings.ReplaceAll(throttledTable, "Units\": 5", "Units\": 1"))
 			now.Advance(301 * time.Second)
 			n := 0
 			var err error

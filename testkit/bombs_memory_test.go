@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 	"github.com/tabletop-emu/tabletop/testkit"
@@ -22,21 +23,26 @@ import (
 
 // TestMemory_HeapAfterLargeReads reads rows and items that are large together, with many
 // concurrent clients over the network, through both servers. The heap of the reads is free
-// afterwards, while the server and its connections live on.
+// afterwards, while the server and its connections live on. In the long tier rows, items and the
+// limit are twice as large.
 func TestMemory_HeapAfterLargeReads(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
-	memory.Alone(t, testHeapAfterLargeReads)
+	scale := 1
+	if long.Enabled() {
+		scale = 2
+	}
+	memory.Alone(t, func(t *testing.T) { testHeapAfterLargeReads(t, scale) })
 }
 
-func testHeapAfterLargeReads(t *testing.T) {
+func testHeapAfterLargeReads(t *testing.T, scale int) {
+	t.Helper()
 	const (
 		clients   = 8
 		rows      = 2
-		rowBytes  = 8 * mib
-		items     = 45
 		itemBytes = 390_000
-		most      = 8 * mib // buffers of connections, and blocks of the store
 	)
+	rowBytes, items := scale*4*mib, scale*23
+	most := uint64(scale) * 4 * mib // buffers of connections, and blocks of the store
 	env := testkit.Start(t)
 	if err := env.BigtableAdmin(t).CreateTableFromConf(t.Context(), &bigtable.TableConf{
 		TableID: "t", Families: map[string]bigtable.GCPolicy{"f": bigtable.NoGcPolicy()},

@@ -31,10 +31,12 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/test/faketb"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
 func TestMain(m *testing.M) {
+	memory.CollectSeldom()
 	goleak.VerifyTestMain(m,
 		// The client's metrics library starts one on import.
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))

@@ -27,13 +27,11 @@ import (
 // ctl runs a verb against a server.
 func ctl(t *testing.T, s *server, want int, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "tabletop", append([]string{"ctl"}, args...)...)
-	cmd.Env = append(os.Environ(), "TABLETOP_CONSOLE_URL="+s.env["TABLETOP_CONSOLE_URL"], "TABLETOP_CONSOLE_TOKEN="+s.env["TABLETOP_CONSOLE_TOKEN"])
-	out, _ := cmd.CombinedOutput() // the exit code is checked
-	if code := cmd.ProcessState.ExitCode(); code != want {
+	out, code := tabletop(t, append([]string{"ctl", "--console-url", s.env["TABLETOP_CONSOLE_URL"], "--console-token", s.env["TABLETOP_CONSOLE_TOKEN"]}, args...)...)
+	if code != want {
 		t.Fatalf("ctl %q exits %d: %s", args, code, out)
 	}
-	return string(out)
+	return out
 }
 
 // TestConsole: a fault injected by ctl hits the endpoint's clients, which retry, and is counted.
@@ -196,10 +194,8 @@ func TestServe_Refused(t *testing.T) {
 		"--bigtable 127.0.0.1:0 --buckets " + file:                         "--buckets: open",
 		"--throttle=off":                                                   `--throttle: "off" must be`,
 	} {
-		endpoints := []string{"serve", "--dynamodb", "127.0.0.1:0"}
-		cmd := exec.CommandContext(t.Context(), "tabletop", append(endpoints, strings.Fields(args)...)...)
-		out, _ := cmd.CombinedOutput() // the exit code is checked
-		if code := cmd.ProcessState.ExitCode(); code != exitBadInput || !strings.Contains(string(out), want) {
+		out, code := tabletop(t, append([]string{"serve", "--dynamodb", "127.0.0.1:0"}, strings.Fields(args)...)...)
+		if code != exitBadInput || !strings.Contains(out, want) {
 			t.Errorf("serve %s exits %d: %s", args, code, out)
 		}
 	}

@@ -27,6 +27,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 	"github.com/tabletop-emu/tabletop/internal/test/serveout"
 )
@@ -41,14 +42,46 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		log.Fatal(err)
 	}
+	memory.CollectSeldom() // a command with much data chooses its own pace
 	testscript.Main(m, map[string]func(){"tabletop": main, "launcher": launcher})
 }
 
 // raceOptions is the variable with the race detector's options.
 const raceOptions = "GORACE"
 
+// TestScripts runs the scripts of testdata that start the program.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	testscript.Run(t, scripts(t, false))
+}
+
+// TestScripts_Within runs the other scripts of testdata, within this process: the start of another
+// one takes longer than most commands. Folder and environment are those of the process, so that the
+// scripts run one after another, before the parallel tests.
+func TestScripts_Within(t *testing.T) {
+	for _, pair := range os.Environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		t.Setenv(name, value) // restores it at the end
+	}
+	for _, name := range scriptVariables {
+		t.Setenv(name, os.Getenv(name))
+	}
+	testscript.RunT(oneByOne{t}, scripts(t, true))
+}
+
+// oneByOne is a test whose scripts are not parallel.
+type oneByOne struct{ *testing.T }
+
+func (oneByOne) Parallel()     {}
+func (oneByOne) Verbose() bool { return testing.Verbose() }
+
+func (o oneByOne) Run(name string, script func(testscript.T)) {
+	o.T.Run(name, func(t *testing.T) { script(oneByOne{t}) })
+}
+
+// scripts returns the scripts of testdata that use runs, or the others.
+func scripts(t *testing.T, useRuns bool) testscript.Params {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -56,8 +89,7 @@ func TestScripts(t *testing.T) {
 	refusing := grpc.NewServer()
 	go func() { _ = refusing.Serve(l) }()
 	t.Cleanup(refusing.Stop)
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
+	params := testscript.Params{
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir) // Pebble and gRPC need nothing of the user's
 			env.Setenv(raceOptions, os.Getenv(raceOptions))
@@ -69,7 +101,21 @@ func TestScripts(t *testing.T) {
 			"runs":  runs,
 		},
 		RequireExplicitExec: true,
-	})
+	}
+	all, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range all {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "\nruns ") == useRuns {
+			params.Files = append(params.Files, name)
+		}
+	}
+	return params
 }
 
 // exits runs a command and checks its exit code: exits CODE PROGRAM ARGS...
@@ -90,12 +136,23 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// runs runs tabletop within this process, which is much quicker, and checks its exit code:
-// runs CODE ARGS... Relative paths are those of the package's folder, not of the script's.
+// scriptVariables are the variables of a script that its commands may use.
+var scriptVariables = []string{"HOME", "TMPDIR", "PATH", "CI"}
+
+// runs runs tabletop within this process, in the folder of the script, and checks its exit code:
+// runs CODE ARGS... Of the script's variables it has those of scriptVariables.
 func runs(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: runs CODE ARGS...")
 	}
+	os.Clearenv()
+	for _, name := range scriptVariables {
+		ts.Check(os.Setenv(name, ts.Getenv(name)))
+	}
+	folder, err := os.Getwd()
+	ts.Check(err)
+	ts.Check(os.Chdir(ts.MkAbs(".")))
+	defer func() { ts.Check(os.Chdir(folder)) }()
 	p := &program{stdin: strings.NewReader(""), stdout: ts.Stdout(), stderr: ts.Stderr()}
 	if got := fmt.Sprint(p.run(context.Background(), args[1:])); got != args[0] {
 		ts.Fatalf("tabletop %s exited %s, want %s", strings.Join(args[1:], " "), got, args[0])

@@ -40,10 +40,7 @@ func newLiveTables(t *testing.T) *liveTables {
 // ctl runs a verb on the source.
 func (l *liveTables) ctl(args ...string) {
 	l.t.Helper()
-	env := []string{"TABLETOP_CONSOLE_URL=" + l.source.env["TABLETOP_CONSOLE_URL"], "TABLETOP_CONSOLE_TOKEN=" + l.source.env["TABLETOP_CONSOLE_TOKEN"]}
-	if out, code := tabletopIn(l.t, env, append([]string{"ctl"}, args...)...); code != exitEqual {
-		l.t.Fatalf("%v: exit code %d: %s", args, code, out)
-	}
+	ctl(l.t, l.source, exitEqual, args...)
 }
 
 // create creates a table with a stream of a view; without a stream if the view is empty.

@@ -16,13 +16,26 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// tabletop runs a command and returns its output and exit code.
+// tabletop runs a command and returns its output and exit code. It runs within this process, because
+// the start of another one takes longer than most commands.
 func tabletop(t *testing.T, args ...string) (out string, code int) {
 	t.Helper()
-	return tabletopIn(t, nil, args...)
+	var both printed
+	p := &program{stdin: strings.NewReader(""), stdout: &both, stderr: &both}
+	code = p.run(t.Context(), args)
+	return both.String(), code
 }
 
-// tabletopIn is like tabletop, with additional environment variables.
+// tabletopWith is like tabletop, with an input, and the outputs apart.
+func tabletopWith(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs strings.Builder
+	p := &program{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs}
+	code = p.run(t.Context(), args)
+	return out.String(), errs.String(), code
+}
+
+// tabletopIn is like tabletop, in a process of its own with additional environment variables.
 func tabletopIn(t *testing.T, env []string, args ...string) (out string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "tabletop", args...)

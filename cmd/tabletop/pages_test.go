@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -47,6 +48,7 @@ var shownLocalFlag = regexp.MustCompile(` -[a-zA-Z]+`)
 func TestPages_Commands(t *testing.T) {
 	t.Parallel()
 	flags := 0
+	refused := map[string]string{} // errors by command and flag, most of which are on many pages
 	for page, text := range pages(t) {
 		for _, shown := range shownCommand.FindAllStringSubmatch(text, -1) {
 			given := shownFlag.FindAllString(shown[2], -1)
@@ -57,8 +59,12 @@ func TestPages_Commands(t *testing.T) {
 			}
 			for _, flag := range given {
 				flags++
-				if p := refusedFlag(t, shown[1], flag); p != "" {
-					t.Errorf("%s: %s", page, p)
+				line := shown[1] + " " + flag
+				if _, known := refused[line]; !known {
+					refused[line] = refusedFlag(t, shown[1], flag)
+				}
+				if refused[line] != "" {
+					t.Errorf("%s: %s", page, refused[line])
 				}
 			}
 		}
@@ -93,8 +99,9 @@ func TestPages_Go(t *testing.T) {
 	}
 	dir := t.TempDir()
 	shown := map[string]string{} // files of a virtual folder in the module, which no other package sees
-	for page, text := range pages(t) {
-		for _, block := range fenced.FindAllStringSubmatch(text, -1) {
+	all := pages(t)
+	for _, page := range slices.Sorted(maps.Keys(all)) { // the same names in each run, for the build cache
+		for _, block := range fenced.FindAllStringSubmatch(all[page], -1) {
 			if name := fmt.Sprintf("%s%d.go", strings.TrimSuffix(page, ".md"), len(shown)); block[1] == "go" && strings.HasPrefix(block[2], "package ") {
 				writeFile(t, dir, name, block[2])
 				shown[filepath.Join(root, "testkit", "testdata", "pages", name)] = filepath.Join(dir, name)

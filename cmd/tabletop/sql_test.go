@@ -27,11 +27,7 @@ func TestSQL(t *testing.T) {
 		}
 	}
 	run := func(stdin string, args ...string) (stdout, stderr string, code int) {
-		cmd := exec.CommandContext(t.Context(), "tabletop", append([]string{"sql", "--target", s.env["BIGTABLE_EMULATOR_HOST"]}, args...)...)
-		var out, errs strings.Builder
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
-		_ = cmd.Run() // the exit code is checked
-		return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+		return tabletopWith(t, stdin, append([]string{"sql", "--target", s.env["BIGTABLE_EMULATOR_HOST"]}, args...)...)
 	}
 	const query = "SELECT _key AS k, f['name'] AS name, LENGTH(f['name']) AS n FROM users"
 	for name, c := range map[string]struct {
@@ -91,8 +87,7 @@ func TestSQL_DynamoDBTable(t *testing.T) {
 		"order":  "",
 		"other":  "",
 	} {
-		out, _ := exec.CommandContext(t.Context(), "tabletop", "sql", "--target", s.env["BIGTABLE_EMULATOR_HOST"], "SELECT * FROM `"+name+"`").CombinedOutput()
-		text := string(out)
+		text, _ := tabletop(t, "sql", "--target", s.env["BIGTABLE_EMULATOR_HOST"], "SELECT * FROM `"+name+"`")
 		if hint := strings.Contains(text, "DynamoDB"); hint != (want != "") || !strings.Contains(text, want) || !strings.Contains(text, "Table not found: "+name+" [at 1:15]\n") {
 			t.Errorf("%s: %s\nwant %s", name, text, want)
 		}
@@ -190,16 +185,12 @@ func TestSQL_Pipe(t *testing.T) {
 		"a long query":    {"SELECT\n" + strings.Repeat(strings.Repeat("x", 1<<10)+"\n", 1<<10) + ";", "", "a statement is longer than 1048576 bytes", 2},
 		"a backslash not": {"SELECT r'''\n\\q\n''' AS a;", "a\n'\\x0a\\\\q\\x0a'\n(1 row)\n", "", 0},
 	} {
-		cmd := exec.CommandContext(t.Context(), "tabletop", "sql", target)
-		var out, errs strings.Builder
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(c.stdin), &out, &errs
-		_ = cmd.Run() // the exit code is checked
-		got := out.String()
+		got, errs, code := tabletopWith(t, c.stdin, "sql", target)
 		if name == "the help" {
 			got = strings.Join(strings.Fields(got), " ")[:len(c.want)]
 		}
-		if got != c.want || !strings.Contains(errs.String(), c.stderr) || cmd.ProcessState.ExitCode() != c.code {
-			t.Errorf("%s: exit code %d\n%s%s\nwant %d\n%s%s", name, cmd.ProcessState.ExitCode(), got, errs.String(), c.code, c.want, c.stderr)
+		if got != c.want || !strings.Contains(errs, c.stderr) || code != c.code {
+			t.Errorf("%s: exit code %d\n%s%s\nwant %d\n%s%s", name, code, got, errs, c.code, c.want, c.stderr)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func TestSums(t *testing.T) {
 				s, c := newStore(bytes)
 				r := rand.New(rand.NewPCG(1, 2))
 				var want Counts
-				for i := range 20_000 {
+				for i := range 6_000 {
 					add := Counts{Bytes: uint64(r.IntN(3000)), Rows: uint64(r.IntN(3)), Reads: uint64(r.IntN(2))}
 					add.Writes = 1 - add.Reads
 					if r.IntN(10) == 0 {
@@ -248,7 +248,7 @@ func TestResolution(t *testing.T) {
 	t.Parallel()
 	const bytes = liveBytes + 200_000
 	s, c := newStore(bytes)
-	for i := range 3600 {
+	for i := range 1200 {
 		for j := range 100 {
 			s.add(place, fmt.Sprintf("user%03d#%d", j, i), Counts{Writes: 1})
 		}
@@ -269,7 +269,7 @@ func TestResolution(t *testing.T) {
 	if len(first.Buckets) >= 100 {
 		t.Errorf("the oldest column has %d buckets still", len(first.Buckets))
 	}
-	if got := sum(s, place); got.Writes != 360_000 {
+	if got := sum(s, place); got.Writes != 120_000 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -310,7 +310,7 @@ func TestManyTables(t *testing.T) {
 func TestConcurrentCounts(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(0)
-	const each = 2000
+	const each = 1000
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {

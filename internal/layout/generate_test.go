@@ -153,7 +153,7 @@ rules: [{name: item, row: ["{h:%s}", "{r}"], put: [{attr: "*", cell: "a:{attr}"}
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := draw(t, m, "h", 1000)
+			d := draw(t, m, "h", 500)
 			if len(d.taken) == 0 {
 				t.Error("no key is in the domain")
 			}
@@ -180,7 +180,7 @@ rules: [{name: comment, when: {h: "video<>{v}", r: "{who}@@{t:epoch(ms)}"}, row:
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := draw(t, m, "h", 1000)
+	d := draw(t, m, "h", 500)
 	if !d.codes[string(maperr.CodeDelim)] {
 		t.Errorf("no key has the delimiter: %v", d.codes)
 	}

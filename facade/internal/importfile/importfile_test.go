@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
@@ -149,6 +150,9 @@ func TestReader_Bombs(t *testing.T) {
 			{FormatCSV, "\"", "too long"},
 			{FormatCSV, ",", "too long"},
 		} {
+			if compression == Zstd && c.format != FormatIon && !long.Enabled() {
+				continue // the formats read what is unpacked, and so do not depend on the compression
+			}
 			// Both formats let one compressed stream follow another.
 			var b bytes.Buffer
 			var w io.WriteCloser = gzip.NewWriter(&b)

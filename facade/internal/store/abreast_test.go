@@ -117,7 +117,7 @@ func (l lostStream) RecvMsg(m any) error {
 func TestTransact_CrashAbreast(t *testing.T) {
 	t.Parallel()
 	const steps = 13 // the answer does not wait for the last few
-	seeds := 2
+	seeds := 1
 	if long.Enabled() {
 		seeds = 6
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
@@ -147,7 +148,11 @@ func TestHistory_EachSecond(t *testing.T) {
 // is read, after that, or after its batch.
 func TestHistory_WhileItIsWritten(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(40) {
+	seeds := uint64(15)
+	if long.Enabled() {
+		seeds = 40
+	}
+	for seed := range seeds {
 		now := clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 		o := testOptions(peer.Bigtable(t, now))
 		o.Now, o.Shards = now.Now, tabledef.Shards{Slots: []int{3}}

@@ -167,7 +167,7 @@ func TestStore_Indexes(t *testing.T) {
 			conn := start(t)
 			s := openStore(t, testOptions(conn))
 			n := 0
-			rapid.Check(t, property.First(20, func(r *rapid.T) {
+			rapid.Check(t, property.First(12, func(r *rapid.T) {
 				n++
 				def := newTable(t, s, indexedTable("indexed"+strconv.Itoa(n)))
 				keys := rapid.SliceOfN(genKey(def.Key), 1, 3).Draw(r, "keys")
@@ -506,7 +506,7 @@ func TestStore_IndexLag(t *testing.T) {
 			o.Now, o.IndexLag = now.Now, time.Minute
 			s := openStore(t, o)
 			n := 0
-			rapid.Check(t, property.First(20, func(r *rapid.T) {
+			rapid.Check(t, property.First(12, func(r *rapid.T) {
 				n++
 				ctx := t.Context()
 				def := newTable(t, s, indexedTable("lagging"+strconv.Itoa(n)))

@@ -241,7 +241,7 @@ func TestStore_WideRow(t *testing.T) {
 			} else if d := diffItems(items, got); d != "" {
 				t.Fatalf("scan (-want +got):\n%s", d)
 			}
-			rapid.Check(t, property.First(10, func(rt *rapid.T) {
+			rapid.Check(t, property.First(6, func(rt *rapid.T) {
 				any := func(label string) attr.Item { return items[rapid.IntRange(0, len(items)-1).Draw(rt, label)] }
 				limit := rapid.IntRange(1, 300).Draw(rt, "limit")
 				after := any("after")

@@ -85,7 +85,7 @@ func TestBackends_WholeRows(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 8 {
 				wg.Go(func() {
-					for range 50 {
+					for range 25 {
 						if _, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, row, btclient.OfColumn(catalogFamily, first), unset, set); err != nil {
 							t.Error(err)
 							return

@@ -88,7 +88,7 @@ var callers = []struct {
 
 // Matrix makes calls to Bigtable fail in every way: under each caller the first of an RPC,
 // the two after it, and the last; with -failures.all each; and all of them. If whole is not set,
-// each failure affects only some RPCs.
+// each failure affects only some RPCs, and not the two calls after the first.
 func Matrix(t *testing.T, whole bool) {
 	t.Helper()
 	whole = whole || *rewrite || *all
@@ -254,8 +254,12 @@ func meetEach(t *testing.T, cells map[string]*cell, what string, whole *failingC
 		if how.begun && !streams[rpc] || how.only != "" && how.only != rpc || how.quick != nil && !slices.Contains(how.quick, rpc) {
 			continue
 		}
+		first := 3
+		if how.quick != nil {
+			first = 1
+		}
 		for n := range calls {
-			if n < 3 || n == calls-1 || *all {
+			if n < first || n == calls-1 || *all {
 				what := fmt.Sprintf("%s, call %d of %s: %s", what, n, rpc, how.name)
 				c.once.add(t, what, run(what, rpc, n, 1))
 			}

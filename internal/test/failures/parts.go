@@ -3,6 +3,7 @@ package failures
 import (
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +29,9 @@ source:
 target: {table: things, families: {o: {}}}
 rules: [{name: thing, row: ["{id}"], put: [{attr: "*", cell: "o:{attr}"}]}]
 `
+
+// partsMapped is partsMapping, compiled once for all runs.
+var partsMapped = sync.OnceValues(func() (*mapping.Mapping, error) { return mapping.Load("mapping.yaml", []byte(partsMapping)) })
 
 // partly is a migration of an export, in parts.
 type partly struct {
@@ -63,7 +67,7 @@ func writeExport(t *testing.T) (dir string) {
 func newPartly(t *testing.T, conn grpc.ClientConnInterface, export, what string, run int) *partly {
 	t.Helper()
 	m := newMigration(t, conn, what, run)
-	mapped, err := mapping.Load("mapping.yaml", []byte(partsMapping))
+	mapped, err := partsMapped()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/token"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,8 +11,19 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// inCamelCase is a word that can only be a name in code, on the wire or in a file.
-var inCamelCase = regexp.MustCompile(`\b[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*\b`)
+// inCamelCase returns the words of a text that can only be names in code, on the wire or in a file.
+// A regular expression takes five times as long.
+func inCamelCase(text string) (words []string) {
+	lower := func(c rune) bool { return 'a' <= c && c <= 'z' }
+	upper := func(c rune) bool { return 'A' <= c && c <= 'Z' }
+	other := func(c rune) bool { return c != '_' && !lower(c) && !upper(c) && (c < '0' || c > '9') }
+	for word := range strings.FieldsFuncSeq(text, other) {
+		if lower(rune(word[0])) && strings.ContainsFunc(word, upper) && !strings.Contains(word, "_") {
+			words = append(words, word)
+		}
+	}
+	return words
+}
 
 // TestCommentsNameWhatExists rejects comments that name renamed or removed code: an unexported
 // name in a comment must be a name, or a word of a text, of some production file.
@@ -29,7 +39,7 @@ func TestCommentsNameWhatExists(t *testing.T) {
 				known[n.Name] = true
 			case *ast.BasicLit:
 				if n.Kind == token.STRING {
-					for _, word := range inCamelCase.FindAllString(n.Value, -1) {
+					for _, word := range inCamelCase(n.Value) {
 						known[word] = true
 					}
 				}
@@ -43,7 +53,7 @@ func TestCommentsNameWhatExists(t *testing.T) {
 				if strings.HasPrefix(c.Text, "//go:") || strings.HasPrefix(c.Text, "//nolint") {
 					continue
 				}
-				for _, word := range inCamelCase.FindAllString(c.Text, -1) {
+				for _, word := range inCamelCase(c.Text) {
 					if !known[word] {
 						t.Errorf("%s: a comment names %s, which does not exist: %s", f.path, word, c.Text)
 					}
@@ -55,10 +65,10 @@ func TestCommentsNameWhatExists(t *testing.T) {
 
 // docLink is a link of a doc comment: a name, perhaps of another package, with a method or
 // field. Group 1 is the package, 2 the name, 3 the method or field.
-var docLink = regexp.MustCompile(`(?:^|[\s("'])\[\*?(?:([a-z][a-z0-9]*)\.)?([A-Z]\w*)(?:\.([A-Z]\w*))?\](?:$|[\s.,:;)'"])`)
+var docLink = newPattern(`(?:^|[\s("'])\[\*?(?:([a-z][a-z0-9]*)\.)?([A-Z]\w*)(?:\.([A-Z]\w*))?\](?:$|[\s.,:;)'"])`)
 
 // optionName is a field of options, with the name of their type; groups as in docLink.
-var optionName = regexp.MustCompile(`(?:\b([a-z][a-z0-9]*)\.)?\b(\w*Options)\.([A-Z]\w*)`)
+var optionName = newPattern(`(?:\b([a-z][a-z0-9]*)\.)?\b(\w*Options)\.([A-Z]\w*)`)
 
 // TestDocLinksResolve checks that doc links and the names of options exist in the package of
 // the comment, or in the one that they name.
@@ -81,6 +91,9 @@ func TestDocLinksResolve(t *testing.T) {
 		folder := path.Dir(f.path)
 		for _, group := range f.tree.Comments {
 			for _, c := range group.List {
+				if !docLink.mayMatch(c.Text) && !optionName.mayMatch(c.Text) {
+					continue
+				}
 				for _, m := range slices.Concat(docLink.FindAllStringSubmatch(c.Text, -1), optionName.FindAllStringSubmatch(c.Text, -1)) {
 					in := []string{folder}
 					if m[1] != "" && m[1] != f.tree.Name.Name {

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +20,7 @@ var dialers = map[string]string{
 	"testkit/internal/server/connection.go": "itself, in memory",
 }
 
-var dials = regexp.MustCompile(`grpc\.(NewClient|Dial)\b|net\.Dial|\.Dial(Context|TLS)?\(|http\.((Get|Head|Post|PostForm|DefaultClient|DefaultTransport)\b|(Transport|Client)\{\})`)
+var dials = newPattern(`grpc\.(NewClient|Dial)\b|net\.Dial|\.Dial(Context|TLS)?\(|http\.((Get|Head|Post|PostForm|DefaultClient|DefaultTransport)\b|(Transport|Client)\{\})`)
 
 // TestNoTelemetry checks that the program only connects to targets that the user names.
 func TestNoTelemetry(t *testing.T) {
@@ -38,7 +37,7 @@ func TestNoTelemetry(t *testing.T) {
 		}
 		for line := range strings.Lines(string(text)) {
 			code, _, _ := strings.Cut(line, "//")
-			if !dials.MatchString(code) {
+			if !dials.mayMatch(code) || !dials.MatchString(code) {
 				continue
 			}
 			if dialers[f.path] == "" {
