@@ -20,7 +20,9 @@ func (m *Mapping) Lock() (mapfile.Lock, error) {
 	}
 	text, err := m.locked.of(func() ([]byte, error) {
 		spec := *m.spec
-		spec.Target.Joiner = cmp.Or(m.proven, spec.Target.Joiner)
+		if spec.Target.Joiner = cmp.Or(m.proven, spec.Target.Joiner); spec.Target.Joiner == m.spec.Target.Joiner {
+			return m.YAML()
+		}
 		return spec.YAML()
 	})
 	if err != nil {

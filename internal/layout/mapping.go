@@ -63,6 +63,9 @@ func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
 // it.
 func (m *Mapping) Spec() *mapfile.Spec { return m.spec }
 
+// YAML returns the text of the mapping file, which a default layout does not have.
+func (m *Mapping) YAML() ([]byte, error) { return m.text.of(m.spec.YAML) }
+
 // SourceTable returns the name of the DynamoDB table, or "" if the file has none.
 func (m *Mapping) SourceTable() string { return m.source }
 

@@ -40,7 +40,7 @@ func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := m.text.of(m.spec.YAML)
+	text, err := m.YAML()
 	if err != nil {
 		return nil, err
 	}
@@ -89,13 +89,50 @@ func SchemaRowPrefix(table string) []byte { return []byte(table + "#") }
 // FromSchemaRows returns the mapping that is stored in the given SchemaRows. Only the row of the
 // table is needed; if it is missing, the result is nil.
 func FromSchemaRows(table string, rows []Row) (*Mapping, error) {
-	i := slices.IndexFunc(rows, func(r Row) bool { return bytes.Equal(r.Key, SchemaRowPrefix(table)) })
-	if i < 0 {
+	stored := storedIn(table, rows)
+	if stored.text == nil {
 		return nil, nil
 	}
-	var text []byte
-	joiner := ""
-	descriptors := map[string][]byte{}
+	spec, err := mapfile.Parse(SchemaTable, stored.text)
+	if err != nil {
+		return nil, fmt.Errorf("row %s# of %s: %w", table, SchemaTable, err)
+	}
+	if len(stored.descriptors) > 0 {
+		spec.Descriptors = stored.descriptors
+	}
+	m, err := Compile(spec)
+	if err != nil || stored.joiner == "" || stored.joiner == m.Joiner() || m.ProveJoiner() == nil {
+		return m, err
+	}
+	return m.Proven(stored.joiner)
+}
+
+// IsStored reports whether the given rows are SchemaRows of the same mapping, apart from their
+// timestamps. It is quicker than FromSchemaRows, which compiles the stored mapping. If IsStored
+// returns false, the stored mapping may still have the same meaning.
+func (m *Mapping) IsStored(rows []Row) (bool, error) {
+	stored := storedIn(m.target, rows)
+	if m.spec == nil || stored.text == nil {
+		return false, nil
+	}
+	text, err := m.YAML()
+	return bytes.Equal(stored.text, text) && stored.joiner == m.Joiner() &&
+		maps.EqualFunc(stored.descriptors, m.spec.Descriptors, bytes.Equal), err
+}
+
+// storedMapping is a mapping in the row of its table.
+type storedMapping struct {
+	text        []byte // nil if there is no mapping
+	joiner      string
+	descriptors map[string][]byte
+}
+
+func storedIn(table string, rows []Row) storedMapping {
+	stored := storedMapping{descriptors: map[string][]byte{}}
+	i := slices.IndexFunc(rows, func(r Row) bool { return bytes.Equal(r.Key, SchemaRowPrefix(table)) })
+	if i < 0 {
+		return stored
+	}
 	for _, c := range rows[i].Cells {
 		if c.Family != SchemaFamily {
 			continue
@@ -103,26 +140,12 @@ func FromSchemaRows(table string, rows []Row) (*Mapping, error) {
 		name, isDescriptor := strings.CutPrefix(string(c.Qualifier), schemaDescriptors)
 		switch {
 		case isDescriptor:
-			descriptors[name] = c.Value
+			stored.descriptors[name] = c.Value
 		case name == SchemaMapping:
-			text = c.Value
+			stored.text = c.Value
 		case name == schemaJoiner:
-			joiner = string(c.Value)
+			stored.joiner = string(c.Value)
 		}
 	}
-	if text == nil {
-		return nil, nil
-	}
-	spec, err := mapfile.Parse(SchemaTable, text)
-	if err != nil {
-		return nil, fmt.Errorf("row %s# of %s: %w", table, SchemaTable, err)
-	}
-	if len(descriptors) > 0 {
-		spec.Descriptors = descriptors
-	}
-	m, err := Compile(spec)
-	if err != nil || joiner == "" || joiner == m.Joiner() || m.ProveJoiner() == nil {
-		return m, err
-	}
-	return m.Proven(joiner)
+	return stored
 }

@@ -11,6 +11,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
+// checkStored checks whether rows hold m exactly.
+func checkStored(t *testing.T, m *Mapping, rows []Row, want bool) {
+	t.Helper()
+	if got, err := m.IsStored(rows); err != nil || got != want {
+		t.Errorf("the mapping is in the rows: %v, %v; want %v", got, err, want)
+	}
+}
+
 // TestSchemaRows shows the rows of the schema table; the mapping in them reads the table.
 func TestSchemaRows(t *testing.T) {
 	t.Parallel()
@@ -30,6 +38,14 @@ func TestSchemaRows(t *testing.T) {
 	if is, err := again.Lock(); err != nil || len(was.Changes(is)) > 0 {
 		t.Errorf("the mapping in the table has %v, %v", was.Changes(is), err)
 	}
+	checkStored(t, m, rows, true)
+	checkStored(t, again, rows, true)
+	checkStored(t, m, rows[1:], false)
+	other, err := Load("m.yaml", []byte(strings.Replace(lockedMapping, "tags: SS", "tags: NS", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkStored(t, other, rows, false)
 	var got []byte
 	for _, r := range rows {
 		for i, c := range r.Cells {
@@ -95,6 +111,8 @@ func TestSchemaRows_Joiner(t *testing.T) {
 				t.Errorf("the mapping in the table is another one than the author's:\n%s", c.Value)
 			}
 		}
+		checkStored(t, of, rows, true)
+		checkStored(t, m, rows, proven == "auto")
 		again, err := FromSchemaRows("t", rows)
 		if err != nil || again.Joiner() != proven {
 			t.Fatalf("the joiner comes back as %v, %v", again.Joiner(), err)
@@ -169,6 +187,8 @@ func TestSchemaRows_Descriptors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkStored(t, m, rows, true)
+	checkStored(t, other, rows, false)
 	if is, _ := other.Lock(); len(was.Changes(is)) == 0 {
 		t.Error("a mapping with other descriptors has the same lock")
 	}

@@ -17,6 +17,11 @@ import (
 // Changes returns the differences between a mapping and the mapping with which its table was
 // loaded, as stored in the rows of layout.SchemaTable. It returns nil if there are no such rows.
 func Changes(rows []layout.Row, m *layout.Mapping) []string {
+	if same, err := m.IsStored(rows); err != nil {
+		return []string{err.Error()}
+	} else if same {
+		return nil
+	}
 	was, err := layout.FromSchemaRows(m.TargetTable(), rows)
 	if err != nil {
 		return []string{err.Error()}

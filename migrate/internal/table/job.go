@@ -163,7 +163,7 @@ func (j *Job) describeMapping() error {
 	}
 	var text []byte
 	if err == nil {
-		text, err = m.Spec().YAML()
+		text, err = m.YAML()
 	}
 	if err != nil {
 		return fmt.Errorf("writing the mapping of table %s: %w", j.Source.Name, err)

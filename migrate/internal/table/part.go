@@ -47,8 +47,8 @@ func (r *Run) identify(src *source.Source, of int) error {
 				"table %s: its mapping has rules whose items are copies of others (latest), which may be in another part: load and verify it without parts", j.Source.Name)
 		}
 		text = fmt.Appendf(text, "%q %q %d\n", j.Source.Name, j.Targets(), j.Micros)
-		if spec := j.Mapping.Spec(); spec != nil {
-			file, err := spec.YAML()
+		if j.Mapping.Spec() != nil {
+			file, err := j.Mapping.YAML()
 			if err != nil {
 				return fmt.Errorf("writing the mapping of table %s: %w", j.Source.Name, err)
 			}
