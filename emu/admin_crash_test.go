@@ -289,13 +289,13 @@ func storeText(t *testing.T, db *engine.DB) string {
 func TestCrash_ControlPlane(t *testing.T) {
 	t.Parallel()
 	disk := faultdisk.NewCrashing(1)
-	e := newEnvWith(t, Options{}, engine.Options{Dir: "data", FS: disk.FS(), MemTableBytes: 256 << 10})
+	e := newEnvWith(t, Options{}, engine.Options{Dir: "data", FS: disk.FS(), MemTableBytes: faultdisk.MemTableBytes})
 	run := faultdisk.Script{Disk: disk, Text: func() string { return storeText(t, e.db) }}
 	for _, st := range changeScript() {
 		run.Steps = append(run.Steps, faultdisk.Step{Name: st.name, Do: func() error { return st.run(e) }})
 	}
 	run.Reopen = func(x faultdisk.Crash) (string, error) {
-		db, err := engine.Open(engine.Options{Dir: "data", FS: x.FS, Now: clock.NewFrozen(start).Now, MemTableBytes: 256 << 10})
+		db, err := engine.Open(engine.Options{Dir: "data", FS: x.FS, Now: clock.NewFrozen(start).Now, MemTableBytes: faultdisk.MemTableBytes})
 		if err != nil {
 			return "", err
 		}
@@ -360,7 +360,7 @@ func failAt(t *testing.T, before []step, st step, n int, old, changed string) bo
 		return errorfs.ErrInjected
 	}))
 	c := clock.NewFrozen(start)
-	db, err := engine.Open(engine.Options{Dir: "data", FS: fs, Now: c.Now, MemTableBytes: 256 << 10})
+	db, err := engine.Open(engine.Options{Dir: "data", FS: fs, Now: c.Now, MemTableBytes: faultdisk.MemTableBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +388,7 @@ func failAt(t *testing.T, before []step, st step, n int, old, changed string) bo
 	isFailed, crashed := failed, mem.CrashClone(vfs.CrashCloneCfg{})
 	mu.Unlock()
 
-	again, err := engine.Open(engine.Options{Dir: "data", FS: crashed, Now: c.Now, MemTableBytes: 256 << 10})
+	again, err := engine.Open(engine.Options{Dir: "data", FS: crashed, Now: c.Now, MemTableBytes: faultdisk.MemTableBytes})
 	if err != nil {
 		t.Fatalf("write %d: %v", n, err)
 	}

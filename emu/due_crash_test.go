@@ -42,7 +42,7 @@ func dueNames(t *testing.T, db *engine.DB) (names []string) {
 func TestCrash_Due(t *testing.T) {
 	t.Parallel()
 	disk := faultdisk.NewCrashing(1)
-	e := newEnvWith(t, Options{}, engine.Options{Dir: "data", FS: disk.FS(), KeepDeleted: day, MemTableBytes: 256 << 10})
+	e := newEnvWith(t, Options{}, engine.Options{Dir: "data", FS: disk.FS(), KeepDeleted: day, MemTableBytes: faultdisk.MemTableBytes})
 	e.mustCreateInstance("i", nodes("z1", 1), nodes("z2", 1))
 	e.createTable("t", "f")
 	e.mustMutate("r", set("f", "q", 1000, "v"))
@@ -83,7 +83,7 @@ func TestCrash_Due(t *testing.T) {
 			continue
 		}
 		c := clock.NewFrozen(e.clock.Now())
-		db, err := engine.Open(engine.Options{Dir: "data", FS: x.FS, Now: c.Now, KeepDeleted: day, MemTableBytes: 256 << 10})
+		db, err := engine.Open(engine.Options{Dir: "data", FS: x.FS, Now: c.Now, KeepDeleted: day, MemTableBytes: faultdisk.MemTableBytes})
 		if err != nil {
 			t.Fatalf("crash %d: %v", n, err)
 		}

@@ -35,7 +35,7 @@ func TestCrash(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(seed, 0))
 			fs := vfs.NewCrashableMem()
-			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now, MemTableBytes: 256 << 10}
+			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now, MemTableBytes: faultdisk.MemTableBytes}
 			d := openTest(t, o)
 			createTest(t, d, "f", "g")
 			for step := range 30 {
@@ -102,7 +102,7 @@ func tableText(t *testing.T, d *DB) string {
 func TestCrash_Writing(t *testing.T) {
 	t.Parallel()
 	fs := faultdisk.NewMemory()
-	o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now, MemTableBytes: 256 << 10}
+	o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now, MemTableBytes: faultdisk.MemTableBytes}
 	d := openTest(t, o)
 	createTest(t, d, "f", "g")
 	const writers = 4
@@ -212,7 +212,7 @@ func TestFaults(t *testing.T) {
 				}
 				return errorfs.ErrInjected
 			}))
-			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now, MemTableBytes: 256 << 10}
+			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now, MemTableBytes: faultdisk.MemTableBytes}
 			d, err := Open(o)
 			if err != nil {
 				t.Fatal(err)
@@ -317,7 +317,7 @@ func TestCrash_Open(t *testing.T) {
 	crashes := 0
 	for seed := range uint64(seeds) {
 		disk := faultdisk.NewCrashing(seed)
-		o := Options{Dir: "data", FS: disk.FS(), Now: clock.NewFrozen(epoch).Now, MemTableBytes: 256 << 10}
+		o := Options{Dir: "data", FS: disk.FS(), Now: clock.NewFrozen(epoch).Now, MemTableBytes: faultdisk.MemTableBytes}
 		check := func(when, want string) {
 			for n, x := range disk.Take() {
 				crashes++

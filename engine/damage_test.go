@@ -85,7 +85,7 @@ func TestDamage(t *testing.T) {
 		t.Run(suffix, func(t *testing.T) {
 			t.Parallel()
 			mem := vfs.NewCrashableMem()
-			o := Options{Dir: "data", FS: mem, Now: clock.NewFrozen(epoch).Now, MemTableBytes: 256 << 10}
+			o := Options{Dir: "data", FS: mem, Now: clock.NewFrozen(epoch).Now, MemTableBytes: faultdisk.MemTableBytes}
 			d := openTest(t, o)
 			createTest(t, d, "f")
 			for i := range 200 {
@@ -166,7 +166,7 @@ func TestFaults_Named(t *testing.T) {
 				}
 				return &os.PathError{Op: "write", Path: op.Path, Err: c.errno} // like package os
 			}))
-			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now, MemTableBytes: 256 << 10}
+			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now, MemTableBytes: faultdisk.MemTableBytes}
 			d := openTest(t, o)
 			createTest(t, d, "f")
 			mustMutate(t, d, "before", set("f", "q", 0, "v"))

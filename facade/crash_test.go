@@ -34,7 +34,7 @@ type onDisk struct {
 
 func openOnDisk(ctx context.Context, fs vfs.FS, at time.Time) (*onDisk, error) {
 	c := clock.NewFrozen(at)
-	db, err := engine.Open(engine.Options{Dir: "data", FS: fs, Now: c.Now, MemTableBytes: 256 << 10})
+	db, err := engine.Open(engine.Options{Dir: "data", FS: fs, Now: c.Now, MemTableBytes: faultdisk.MemTableBytes})
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ var shownLocalFlag = regexp.MustCompile(` -[a-zA-Z]+`)
 func TestPages_Commands(t *testing.T) {
 	t.Parallel()
 	flags := 0
-	refused := map[string]string{} // errors by command and flag, most of which are on many pages
+	refused := map[string]string{} // errors by command and flag; most flags are on many pages
 	for page, text := range pages(t) {
 		for _, shown := range shownCommand.FindAllStringSubmatch(text, -1) {
 			given := shownFlag.FindAllString(shown[2], -1)

@@ -122,7 +122,7 @@ func (m *Mapping) IsStored(rows []Row) (bool, error) {
 
 // storedMapping is a mapping in the row of its table.
 type storedMapping struct {
-	text        []byte // nil if there is no mapping
+	text        []byte // nil without a mapping
 	joiner      string
 	descriptors map[string][]byte
 }

@@ -208,7 +208,7 @@ func TestCatchUp_Crashes(t *testing.T) {
 	} {
 		disk := faultdisk.NewCrashing(1)
 		open := func(fs vfs.FS) (*Views, *engine.DB) {
-			db, err := engine.Open(engine.Options{FS: fs, Dir: "store", MemTableBytes: 256 << 10})
+			db, err := engine.Open(engine.Options{FS: fs, Dir: "store", MemTableBytes: faultdisk.MemTableBytes})
 			if err != nil {
 				t.Fatal(err)
 			}

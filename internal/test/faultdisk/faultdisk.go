@@ -8,6 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
+// MemTableBytes is the size of memtables in tests that open many stores: each opening clears one.
+const MemTableBytes = 256 << 10
+
 // Wrap is like errorfs.Wrap, but prevents the reuse of logs, because errorfs does not see writes to
 // a reused log.
 func Wrap(fs vfs.FS, inj errorfs.Injector) vfs.FS {

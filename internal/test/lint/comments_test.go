@@ -91,9 +91,6 @@ func TestDocLinksResolve(t *testing.T) {
 		folder := path.Dir(f.path)
 		for _, group := range f.tree.Comments {
 			for _, c := range group.List {
-				if !docLink.mayMatch(c.Text) && !optionName.mayMatch(c.Text) {
-					continue
-				}
 				for _, m := range slices.Concat(docLink.FindAllStringSubmatch(c.Text, -1), optionName.FindAllStringSubmatch(c.Text, -1)) {
 					in := []string{folder}
 					if m[1] != "" && m[1] != f.tree.Name.Name {

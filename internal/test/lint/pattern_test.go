@@ -29,6 +29,19 @@ func (p pattern) mayMatch(text string) bool {
 	return slices.ContainsFunc(p.literals, func(literal string) bool { return strings.Contains(text, literal) })
 }
 
+// MatchString is like that of the expression.
+func (p pattern) MatchString(text string) bool {
+	return p.mayMatch(text) && p.Regexp.MatchString(text)
+}
+
+// FindAllStringSubmatch is like that of the expression.
+func (p pattern) FindAllStringSubmatch(text string, n int) [][]string {
+	if !p.mayMatch(text) {
+		return nil
+	}
+	return p.Regexp.FindAllStringSubmatch(text, n)
+}
+
 // requiredLiterals returns strings such that each match contains at least one of them. The empty
 // string is in each text.
 func requiredLiterals(tree *syntax.Regexp) []string {

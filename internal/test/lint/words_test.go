@@ -177,7 +177,7 @@ func dialectIn(text string) []string { return phrasesIn(text, wordyAndDialect) }
 var wordyAndDialect = slices.Concat(wordy, dialect)
 
 func phrasesIn(text string, phrases []phrase) (found []string) {
-	if !slices.ContainsFunc(phrases, func(w phrase) bool { return w.phrase.mayMatch(text) && w.phrase.MatchString(text) }) {
+	if !slices.ContainsFunc(phrases, func(w phrase) bool { return w.phrase.MatchString(text) }) {
 		return nil
 	}
 	text = plainNo.ReplaceAllString(text, "")

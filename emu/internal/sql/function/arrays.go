@@ -264,31 +264,27 @@ func generateInts(_ *Context, a []value.Value) (value.Value, error) {
 	if step == 0 {
 		return value.Null, value.OutOfRange("Sequence step cannot be 0.")
 	}
-	n, err := sequenceLen(start, end, step)
-	if err != nil {
-		return value.Null, err
-	}
-	out := slices.Grow([]value.Value(nil), n)
-	for i := range n {
-		out = append(out, value.Int64(start+int64(i)*step))
-	}
-	return value.Array(out), nil
+	return sequence(start, end, step, value.Int64)
 }
 
-// sequenceLen returns the number of integers from start to end at a distance of step, which is not
-// 0.
-func sequenceLen(start, end, step int64) (int, error) {
+// sequence returns an array of the integers from start to end at a distance of step, which is not 0.
+func sequence(start, end, step int64, element func(int64) value.Value) (value.Value, error) {
 	if step > 0 && start > end || step < 0 && start < end {
-		return 0, nil
+		return value.Array(nil), nil
 	}
 	distance, stride := uint64(end)-uint64(start), uint64(step) //nolint:gosec // two's complement
 	if step < 0 {
 		distance, stride = -distance, -stride
 	}
 	if distance/stride >= maxElements {
-		return 0, tooManyElements()
+		return value.Null, tooManyElements()
 	}
-	return int(distance/stride) + 1, nil //nolint:gosec // maxElements at most
+	n := int64(distance/stride) + 1 //nolint:gosec // maxElements at most
+	out := slices.Grow([]value.Value(nil), int(n))
+	for i := range n {
+		out = append(out, element(start+i*step))
+	}
+	return value.Array(out), nil
 }
 
 // generateFloats computes each element from the start, since sums would add up their errors.

@@ -1,7 +1,6 @@
 package function
 
 import (
-	"slices"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
@@ -172,14 +171,6 @@ func bindGenerateTimestamps(c *Call) (Eval, error) {
 		if !inRange(start) { // a cell may have such a timestamp
 			return value.Array(nil), nil
 		}
-		count, err := sequenceLen(start, min(max(end, value.MinMicros), value.MaxMicros), step)
-		if err != nil {
-			return value.Null, err
-		}
-		out := slices.Grow([]value.Value(nil), count)
-		for i := range count {
-			out = append(out, value.Timestamp(start+int64(i)*step))
-		}
-		return value.Array(out), nil
+		return sequence(start, min(max(end, value.MinMicros), value.MaxMicros), step, value.Timestamp)
 	}, err
 }
