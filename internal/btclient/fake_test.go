@@ -23,6 +23,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
+// No test of this package starts a server, so that its test binary does not link one. The tests
+// over a server are in facade/internal/store/btclient_test.go.
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errBroken = status.Error(codes.Unavailable, "broken by the test")
