@@ -137,7 +137,10 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // scriptVariables are the variables of a script that its commands may use.
-var scriptVariables = []string{"HOME", "TMPDIR", "PATH", "CI"}
+var scriptVariables = []string{
+	"HOME", "TMPDIR", "PATH", "CI", "TABLETOP_CONFIG", "TABLETOP_BIGTABLE", "TABLETOP_KEY", "TABLETOP_SOURCE",
+	"TABLETOP_PROJET", "TABLETOP_OS", "TABLETOP_MAX_DIFFS", "TABLETOP_BINARY",
+}
 
 // runs runs tabletop within this process, in the folder of the script, and checks its exit code:
 // runs CODE ARGS... Of the script's variables it has those of scriptVariables.
@@ -147,13 +150,15 @@ func runs(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	os.Clearenv()
 	for _, name := range scriptVariables {
-		ts.Check(os.Setenv(name, ts.Getenv(name)))
+		if value := ts.Getenv(name); value != "" {
+			ts.Check(os.Setenv(name, value))
+		}
 	}
 	folder, err := os.Getwd()
 	ts.Check(err)
 	ts.Check(os.Chdir(ts.MkAbs(".")))
 	defer func() { ts.Check(os.Chdir(folder)) }()
-	p := &program{stdin: strings.NewReader(""), stdout: ts.Stdout(), stderr: ts.Stderr()}
+	p := &program{stdin: strings.NewReader(""), stdout: ts.Stdout(), stderr: ts.Stderr(), hurry: inHurry}
 	if got := fmt.Sprint(p.run(context.Background(), args[1:])); got != args[0] {
 		ts.Fatalf("tabletop %s exited %s, want %s", strings.Join(args[1:], " "), got, args[0])
 	}

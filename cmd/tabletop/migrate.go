@@ -198,16 +198,19 @@ func relaxGC(goal int64) {
 
 // common returns the options that all commands with a source need: the mappings, and the
 // clocks of this machine.
-func common(mappings []*mapping.Mapping) migrate.Common {
+func (p *program) common(mappings []*mapping.Mapping) migrate.Common {
 	start := time.Now()
 	return migrate.Common{
-		Mappings: mappings, Now: time.Now, Sleep: sleep, Jitter: rand.Float64,
+		Mappings: mappings, Now: time.Now, Sleep: p.wait, Jitter: rand.Float64,
 		Stopwatch: func() time.Duration { return time.Since(start) },
 	}
 }
 
-// sleep waits, unless ctx ends first.
-func sleep(ctx context.Context, d time.Duration) error {
+// wait waits, unless ctx ends first.
+func (p *program) wait(ctx context.Context, d time.Duration) error {
+	if p.hurry > 0 {
+		d /= p.hurry
+	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

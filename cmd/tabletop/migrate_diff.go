@@ -83,7 +83,7 @@ func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
 		defer func() { err = errors.Join(err, done()) }()
 		sides[i] = side
 	}
-	o := migrate.DiffOptions{Common: common(nil)}
+	o := migrate.DiffOptions{Common: p.common(nil)}
 	o.MaxDifferences, o.Deadline, o.AppProfile = c.MaxDiffs, c.CallTimeout, c.AppProfile
 	done := p.showProgress(&o.Progress)
 	r, err := migrate.Diff(ctx, sides[0], sides[1], o)

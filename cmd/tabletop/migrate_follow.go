@@ -41,8 +41,8 @@ func (f *liveTargetFlags) checkLiveTarget() error {
 }
 
 // common returns the options of calls to the target.
-func (f *liveTargetFlags) common(t *target) migrate.Common {
-	o := common(nil)
+func (f *liveTargetFlags) common(p *program, t *target) migrate.Common {
+	o := p.common(nil)
 	o.Project, o.Instance, o.Deadline, o.AppProfile = t.project, t.instance, f.deadline(f.Target), f.AppProfile
 	return o
 }
@@ -156,7 +156,7 @@ func (c *followCommand) Run(ctx context.Context, k *kong.Context, p *program) er
 		}
 		progress := &followLog{p: p, last: map[string]migrate.FollowStatus{}}
 		o := migrate.FollowOptions{
-			Common: c.common(t), Tables: c.Tables, Source: clients, Items: items, Owner: owner(), Version: version(), Mode: c.Apply,
+			Common: c.common(p, t), Tables: c.Tables, Source: clients, Items: items, Owner: owner(), Version: version(), Mode: c.Apply,
 			Flags: shellFlags(k, []string{"Follow:"}, "until"), SourceFlags: shellFlags(k, []string{"Live table:"}),
 			Since: c.sinceTime, UntilTip: c.Until == untilTip, Until: c.untilTime, Report: progress.report,
 			Warn:       progress.say,
@@ -353,7 +353,7 @@ func (*finishCommand) examples() []example {
 // Run ends the migration.
 func (c *finishCommand) Run(ctx context.Context, p *program) error {
 	return c.withTarget(ctx, "--target", c.Target, func(t *target) error {
-		if err := migrate.EndFollow(ctx, t.conn, c.Table, owner(), c.Abandon, c.common(t)); err != nil {
+		if err := migrate.EndFollow(ctx, t.conn, c.Table, owner(), c.Abandon, c.common(p, t)); err != nil {
 			return asInputError(err)
 		}
 		_, _ = fmt.Fprintf(p.stdout, "the migration of table %s has ended: its Bigtable table accepts writes\n", c.Table)

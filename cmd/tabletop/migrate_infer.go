@@ -178,7 +178,7 @@ func (c *planCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	o := migrate.PlanOptions{Common: common(mappings)}
+	o := migrate.PlanOptions{Common: p.common(mappings)}
 	done := p.showProgress(&o.Progress)
 	plan, err := migrate.MakePlan(ctx, src, o)
 	done()

@@ -49,7 +49,7 @@ func (c *lintCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	o := migrate.LintOptions{Common: common(mappings), LintRules: *cmp.Or(rules, &migrate.LintRules{})}
+	o := migrate.LintOptions{Common: p.common(mappings), LintRules: *cmp.Or(rules, &migrate.LintRules{})}
 	o.FailOn = cmp.Or(o.FailOn, lint.Error)
 	done := p.showProgress(&o.Progress)
 	r, err := migrate.Lint(ctx, in, o)

@@ -156,7 +156,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 			}, "a load")
 		})
 	}
-	o := migrate.LoadOptions{Common: common(mappings)}
+	o := migrate.LoadOptions{Common: p.common(mappings)}
 	o.Project, o.Instance, o.Checkpoint, o.Target, o.Remap, o.Mix = c.Project, c.Instance, c.Checkpoint, c.place(), c.Remap, c.Mix
 	o.KeepWrites = c.KeepWrites
 	o.Deadline, o.AppProfile = c.deadline(c.Target), c.AppProfile

@@ -79,7 +79,7 @@ func TestMigrate_Parts(t *testing.T) {
 		part := func(i int) {
 			working.Go(func() {
 				part := fmt.Sprintf("%d/%d", i, parts)
-				if out, code := tabletop(t, args("--part", part)...); code != exitEqual || !strings.Contains(out, "part "+part+" is complete") {
+				if out, code := tabletopInHurry(t, args("--part", part)...); code != exitEqual || !strings.Contains(out, "part "+part+" is complete") {
 					t.Errorf("%s --part %s: exit %d: %s", verb[0], part, code, out)
 				}
 			})

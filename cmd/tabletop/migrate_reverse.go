@@ -73,7 +73,7 @@ func (c *reverseCommand) Run(ctx context.Context, p *program) error {
 }
 
 func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, mappings []*mapping.Mapping) (err error) {
-	o := migrate.ReverseOptions{Common: common(nil), ExportTime: time.Now()}
+	o := migrate.ReverseOptions{Common: p.common(nil), ExportTime: time.Now()}
 	if c.ExportTime == exportTimeLoad {
 		o.ExportTime = time.Time{}
 	} else if c.ExportTime != "" {

@@ -81,7 +81,7 @@ func (c *statusCommand) Run(ctx context.Context, k *kong.Context, p *program) er
 			every = waitEvery
 		}
 		for {
-			all, err := c.read(ctx, t)
+			all, err := c.read(ctx, p, t)
 			if err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ func (c *statusCommand) Run(ctx context.Context, k *kong.Context, p *program) er
 			case c.Wait != "" && !time.Now().Before(end):
 				return &exitError{exitDifferences, fmt.Errorf("after %v, %s", *c.Timeout, open)}
 			}
-			if err := sleep(ctx, every); err != nil {
+			if err := p.wait(ctx, every); err != nil {
 				if c.Watch {
 					return nil // Ctrl-C ends it
 				}
@@ -111,8 +111,8 @@ func (c *statusCommand) Run(ctx context.Context, k *kong.Context, p *program) er
 }
 
 // read returns the status of the tables, whose next commands name the target.
-func (c *statusCommand) read(ctx context.Context, t *target) ([]migrate.FollowStatus, error) {
-	all, err := migrate.Status(ctx, t.conn, c.common(t))
+func (c *statusCommand) read(ctx context.Context, p *program, t *target) ([]migrate.FollowStatus, error) {
+	all, err := migrate.Status(ctx, t.conn, c.common(p, t))
 	if err != nil {
 		return nil, asInputError(err)
 	}

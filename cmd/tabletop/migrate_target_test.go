@@ -20,8 +20,24 @@ import (
 // the start of another one takes longer than most commands.
 func tabletop(t *testing.T, args ...string) (out string, code int) {
 	t.Helper()
+	return runHere(t, &program{}, args)
+}
+
+// inHurry is the hurry of commands whose waits are of no use: their server is unreachable for sure, or no
+// other process uses their tables.
+const inHurry = 100
+
+// tabletopInHurry is like tabletop, with short waits.
+func tabletopInHurry(t *testing.T, args ...string) (out string, code int) {
+	t.Helper()
+	return runHere(t, &program{hurry: inHurry}, args)
+}
+
+// runHere runs a command of p, without an input.
+func runHere(t *testing.T, p *program, args []string) (out string, code int) {
+	t.Helper()
 	var both printed
-	p := &program{stdin: strings.NewReader(""), stdout: &both, stderr: &both}
+	p.stdin, p.stdout, p.stderr = strings.NewReader(""), &both, &both
 	code = p.run(t.Context(), args)
 	return both.String(), code
 }
@@ -83,7 +99,7 @@ func TestMigrate_Cloud(t *testing.T) {
 	mapping := filepath.Join(dir, "m.yaml")
 	run := func(want int, text string, args ...string) {
 		t.Helper()
-		out, code := tabletop(t, append([]string{"migrate"}, args...)...)
+		out, code := tabletopInHurry(t, append([]string{"migrate"}, args...)...)
 		if code != want || !strings.Contains(out, text) {
 			t.Fatalf("tabletop migrate %s: exit code %d, want %d and %q:\n%s", strings.Join(args, " "), code, want, text, out)
 		}

@@ -182,7 +182,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 		}
 		defer release()
 	}
-	o := migrate.VerifyOptions{Common: common(mappings), Stored: c.stored(), Timestamps: fixtures.TimestampPolicy(c.Timestamps), LenientSets: c.LenientSets}
+	o := migrate.VerifyOptions{Common: p.common(mappings), Stored: c.stored(), Timestamps: fixtures.TimestampPolicy(c.Timestamps), LenientSets: c.LenientSets}
 	o.Followed = c.AsOf != ""
 	o.AsOf, _ = time.Parse(time.RFC3339Nano, c.AsOf) // zero for export
 	if c.stored() {

@@ -100,7 +100,7 @@ func (c *verifyCommand) runLive(ctx context.Context, p *program) error {
 		if err := c.look(ctx, c.Against, t, false); err != nil {
 			return err
 		}
-		o := migrate.LiveOptions{Common: common(nil), Source: tables, Consistent: c.Consistent, Segments: c.Segments, Settle: c.Settle, Sample: c.Sample, Dirty: c.Dirty}
+		o := migrate.LiveOptions{Common: p.common(nil), Source: tables, Consistent: c.Consistent, Segments: c.Segments, Settle: c.Settle, Sample: c.Sample, Dirty: c.Dirty}
 		if c.Table != "" {
 			o.Tables = []string{c.Table}
 		}
