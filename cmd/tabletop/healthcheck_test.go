@@ -12,11 +12,16 @@ import (
 	"testing"
 )
 
-// health runs healthcheck in a process with only the given variables, and returns its exit code
-// and output.
+// health runs healthcheck, and returns its exit code and output. With variables, it runs in a process
+// that has only these.
 func health(t *testing.T, env []string, args ...string) (code int, out string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "tabletop", append([]string{"healthcheck"}, args...)...)
+	args = append([]string{"healthcheck"}, args...)
+	if env == nil {
+		out, code = tabletop(t, args...)
+		return code, out
+	}
+	cmd := exec.CommandContext(t.Context(), "tabletop", args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
 	text, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {

@@ -71,8 +71,8 @@ func TestServe_Cloud(t *testing.T) {
 		{[]string{"--target", found.Bigtable, "--target-token-file", filepath.Join(dir, "none"), "--dynamodb", "127.0.0.1:0"}, exitBadInput, "--target-token-file: open"},
 		{over(answers, "--check"), exitEnvironment, "my-project"},
 		{over(answers), exitEnvironment, "instances/missing not found"},
-		{over(silent, "--check", "--call-timeout", "1s"), exitEnvironment, silent.Addr().String()},
-		{over(silent, "--call-timeout", "1s"), exitEnvironment, "no answer from " + silent.Addr().String() + ", projects/my-project/instances/missing to "},
+		{over(silent, "--check", "--call-timeout", "10ms"), exitEnvironment, silent.Addr().String()},
+		{over(silent, "--call-timeout", "10ms"), exitEnvironment, "no answer from " + silent.Addr().String() + ", projects/my-project/instances/missing to "},
 		{[]string{"--dynamodb", "127.0.0.1:0", "--check"}, exitBadInput, "need --target"},
 		{[]string{"--target", "projects/p", "--check"}, exitBadInput, "must be HOST:PORT or projects/P/instances/I"},
 	} {

@@ -136,20 +136,6 @@ func TestConnect_TokensHang(t *testing.T) {
 	serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--tls-cert", cert, "--tls-key", key,
 		"--token-file", writeFile(t, dir, "token", "a-static-token\n"), "--port-file", ports)
 	endpoint := bigtableOf(t, ports)
-	tokens := listen(t)
-	var asked atomic.Bool
-	go func() {
-		for {
-			conn, err := tokens.Accept()
-			if err != nil {
-				return
-			}
-			defer func() { _ = conn.Close() }()
-			asked.Store(true)
-		}
-	}()
-	env := []string{"GOOGLE_APPLICATION_CREDENTIALS=" + writeFile(t, dir, "adc.json",
-		`{"type":"authorized_user","client_id":"c","client_secret":"s","refresh_token":"r","token_uri":"http://`+tokens.Addr().String()+`"}`)}
 	items := writeFile(t, dir, "items.jsonl", `{"id":{"S":"a"},"n":{"N":"1"}}`)
 	const target = "projects/my-project/instances/my-instance"
 	reach := []string{"--endpoint", endpoint, "--ca", cert, "--call-timeout", "1s"}
@@ -159,13 +145,29 @@ func TestConnect_TokensHang(t *testing.T) {
 		{"migrate", "load", items, "--key", "id", "--target", target},
 		{"migrate", "verify", items, "--key", "id", "--against", target},
 	} {
-		asked.Store(false)
-		out, code := tabletopIn(t, env, slices.Concat(args, reach)...)
-		if !asked.Load() { // a busy machine may need the second for the connection
-			t.Logf("%s did not come to ask for a token:\n%s", strings.Join(args, " "), out)
-		} else if code != exitEnvironment || !strings.Contains(out, "no access token is available") || !strings.Contains(out, "within 1s") {
-			t.Errorf("%s: exit code %d, want %d and the hanging server:\n%s", strings.Join(args, " "), code, exitEnvironment, out)
-		}
+		t.Run(strings.Join(args[:2], " "), func(t *testing.T) {
+			t.Parallel()
+			tokens := listen(t)
+			var asked atomic.Bool
+			go func() {
+				for {
+					conn, err := tokens.Accept()
+					if err != nil {
+						return
+					}
+					defer func() { _ = conn.Close() }()
+					asked.Store(true)
+				}
+			}()
+			env := []string{"GOOGLE_APPLICATION_CREDENTIALS=" + writeFile(t, t.TempDir(), "adc.json",
+				`{"type":"authorized_user","client_id":"c","client_secret":"s","refresh_token":"r","token_uri":"http://`+tokens.Addr().String()+`"}`)}
+			out, code := tabletopIn(t, env, slices.Concat(args, reach)...)
+			if !asked.Load() { // a busy machine may need the second for the connection
+				t.Logf("%s did not come to ask for a token:\n%s", strings.Join(args, " "), out)
+			} else if code != exitEnvironment || !strings.Contains(out, "no access token is available") || !strings.Contains(out, "within 1s") {
+				t.Errorf("%s: exit code %d, want %d and the hanging server:\n%s", strings.Join(args, " "), code, exitEnvironment, out)
+			}
+		})
 	}
 }
 
