@@ -91,7 +91,7 @@ func TestConsole(t *testing.T) {
 // TestConsole_DynamoDBFaults: faults hit the clients of the DynamoDB endpoint, and its requests are recorded.
 func TestConsole_DynamoDBFaults(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", "--auth", "none")
+	s := serveHere(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", "--auth", "none")
 	ctl(t, s, exitEqual, "fault", `{"endpoint":"dynamodb","method":"ListTables","effect":"fail","code":"Throttling","times":1}`)
 	ctl(t, s, exitEqual, "fault", `{"endpoint":"dynamodb","method":"DescribeLimits","effect":"fail","code":"Throttling"}`)
 	for _, want := range []string{"ThrottlingException", `{"TableNames":[]}`} {
@@ -229,9 +229,9 @@ func TestEndpoints_WebPages(t *testing.T) {
 		}
 		return resp.StatusCode, resp.Header.Get("Access-Control-Allow-Origin"), string(body)
 	}
-	plain := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")
-	open := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--cors", "*", "--allow-host", "Desk.example")
-	one := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--cors", "http://app.example:3000", "--like", "dynamodb-local")
+	plain := serveHere(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")
+	open := serveHere(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--cors", "*", "--allow-host", "Desk.example")
+	one := serveHere(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--cors", "http://app.example:3000", "--like", "dynamodb-local")
 	for _, c := range []struct {
 		s                    *server
 		method, host, origin string

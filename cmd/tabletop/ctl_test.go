@@ -54,7 +54,7 @@ func TestCtl_API(t *testing.T) {
 // TestCtl_Pages: ctl reports that there is more, and prints everything on request.
 func TestCtl_Pages(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0")
+	s := serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0")
 	ctl(t, s, exitEqual, "query", "CreateTable", `{"TableName":"orders","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}`)
 	const items = 1100
 	var body strings.Builder
@@ -104,7 +104,7 @@ func TestCtl_Pages(t *testing.T) {
 // TestCtl_Words: errors are in terms of the shell, with advice.
 func TestCtl_Words(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console")
+	s := serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console")
 	createTable(t, s.dial(t), "t")
 	ctl(t, s, exitEqual, "query", "CreateTable", `{"TableName":"orders","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}`)
 	item := writeFile(t, t.TempDir(), "item.json", `{"id":{"S":"a"}}`)
@@ -217,7 +217,7 @@ func TestCtl_PortFile(t *testing.T) {
 // keys are reported.
 func TestCtl_Rows(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console")
+	s := serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console")
 	createTable(t, s.dial(t), "t")
 	ctl(t, s, exitEqual, "families", "t", `[{"id":"cf","create":{"gcRule":{"maxNumVersions":1}}}]`)
 	for _, key := range []string{"a1", "a2", "b"} {

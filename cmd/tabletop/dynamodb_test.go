@@ -79,7 +79,7 @@ func TestServe_Throttle(t *testing.T) {
 		{[]string{"--throttle"}, "TableWriteProvisionedThroughputExceeded"},
 		{[]string{"--throttle=tables"}, "TableWriteProvisionedThroughputExceeded"},
 	} {
-		s := serve(t, append(c.flags, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")...)
+		s := serveHere(t, append(c.flags, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")...)
 		createItems(t, s, `"ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}`)
 		if status, answer := askDynamoDB(t, s, "PutItem", put); status != http.StatusOK {
 			t.Errorf("serve %q: the first write: %d %s", c.flags, status, answer)
@@ -105,7 +105,7 @@ func TestServe_Messages(t *testing.T) {
 		{[]string{"--messages=us-east-1"}, "Value '0' at 'limit' failed", older},
 		{[]string{"--messages=classic"}, "Value '0' at 'limit' failed", older},
 	} {
-		s := serve(t, append(c.flags, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")...)
+		s := serveHere(t, append(c.flags, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")...)
 		for _, q := range []struct{ operation, request, want string }{
 			{"Scan", `{"TableName": "none", "Limit": 0}`, c.scan},
 			{"TransactWriteItems", `{"TransactItems": []}`, c.transaction},
@@ -131,7 +131,7 @@ func TestServe_Ready(t *testing.T) {
 		{[]string{"--throttle", "--buckets", buckets, "--kinesis-dir", streams}, plain + "; throttling by tables; buckets in " + buckets + "; Kinesis streams in " + streams},
 		{[]string{"--kinesis-endpoint", "http://127.0.0.1:1"}, plain + "; Kinesis streams at http://127.0.0.1:1"},
 	} {
-		s := serve(t, append(c.flags, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")...)
+		s := serveHere(t, append(c.flags, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")...)
 		if s.ready != c.want {
 			t.Errorf("serve %q:\n got %s\nwant %s", c.flags, s.ready, c.want)
 		}
@@ -148,7 +148,7 @@ func TestServe_ThrottlePartitions(t *testing.T) {
 	}
 	batch := `{"RequestItems": {"items": [` + strings.Join(puts, ", ") + `]}}`
 	for throttle, want := range map[string]bool{"tables": false, "partitions": true} {
-		s := serve(t, "--throttle="+throttle, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")
+		s := serveHere(t, "--throttle="+throttle, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")
 		createItems(t, s, `"BillingMode": "PAY_PER_REQUEST", "WarmThroughput": {"ReadUnitsPerSecond": 12000, "WriteUnitsPerSecond": 40000}`)
 		for {
 			left := !strings.Contains(dynamoDB(t, s, "BatchWriteItem", batch), `"UnprocessedItems":{}`)
@@ -231,7 +231,7 @@ func TestServe_Kinesis(t *testing.T) {
 // shows a write after --view-lag.
 func TestServe_ViewIndex(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", "--view-lag", "1h",
+	s := serveHere(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", "--view-lag", "1h",
 		"--mapping", filepath.Join("..", "..", "fixtures", "subjects", "s9-view-index", "mapping.yaml"))
 	ctl(t, s, exitEqual, "freeze")
 	has := func(count string) {
@@ -272,7 +272,7 @@ func TestServe_Buckets(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "bucket"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", "--buckets", dir)
+	s := serveHere(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", "--buckets", dir)
 	ctl(t, s, exitEqual, "freeze")
 	createItems(t, s, `"BillingMode": "PAY_PER_REQUEST"`)
 	dynamoDB(t, s, "UpdateContinuousBackups", `{"TableName": "items", "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": true}}`)
@@ -308,7 +308,7 @@ func TestServe_Buckets(t *testing.T) {
 	}
 	const scan = `{"TableName": "items"}`
 	want := dynamoDB(t, s, "Scan", scan)
-	if got := dynamoDB(t, serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--data", loaded, "--mapping", mapping), "Scan", scan); got != want {
+	if got := dynamoDB(t, serveHere(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--data", loaded, "--mapping", mapping), "Scan", scan); got != want {
 		t.Errorf("loaded is %s, want %s", got, want)
 	}
 
@@ -332,7 +332,7 @@ func TestServe_Buckets(t *testing.T) {
 // TestServe_NoBuckets: without the flag exports are refused, and the error names it.
 func TestServe_NoBuckets(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")
+	s := serveHere(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")
 	status, answer := askDynamoDB(t, s, "ListExports", "{}")
 	if status != http.StatusBadRequest || !strings.Contains(answer, "UnknownOperationException") || !strings.Contains(answer, "--buckets") {
 		t.Errorf("%d %s", status, answer)

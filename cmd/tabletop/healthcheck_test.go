@@ -40,10 +40,10 @@ func TestHealthcheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	plainPorts, securePorts := filepath.Join(t.TempDir(), "ports.json"), filepath.Join(t.TempDir(), "ports.json")
-	plain := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--port-file", plainPorts)
-	serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--port-file", securePorts,
+	plain := serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--port-file", plainPorts)
+	serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--port-file", securePorts,
 		"--tls-cert", cert, "--tls-key", key, "--token-file", token)
-	alone := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--like", "dynamodb-local")
+	alone := serveHere(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--like", "dynamodb-local")
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
 	closed, err := net.Listen("tcp", "127.0.0.1:0")

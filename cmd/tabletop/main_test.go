@@ -166,7 +166,7 @@ func runs(ts *testscript.TestScript, neg bool, args []string) {
 
 // server is a process of `tabletop serve`, or of another verb that serves.
 type server struct {
-	cmd    *exec.Cmd
+	cmd    *exec.Cmd         // nil within this process
 	env    map[string]string // the lines to export
 	ready  string            // the last line
 	stderr *strings.Builder  // read it after the end
@@ -184,6 +184,35 @@ func (s *server) quiet() bool {
 func serve(t *testing.T, args ...string) *server {
 	t.Helper()
 	return started(t, append([]string{"serve"}, args...)...)
+}
+
+// serveHere is like serve, within this process, whose flags, requests and answers are the same. The
+// start of another process takes longer than most tests of them. The server ends with the test.
+func serveHere(t *testing.T, args ...string) *server {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	read, write := io.Pipe()
+	var stderr printed
+	ended := make(chan int, 1)
+	go func() {
+		p := &program{stdin: strings.NewReader(""), stdout: write, stderr: &stderr}
+		code := p.run(ctx, append([]string{"serve"}, args...))
+		_ = write.Close()
+		ended <- code
+	}()
+	out, err := serveout.Read(read)
+	if err != nil {
+		cancel()
+		t.Fatalf("%v: exit code %d\n%s", err, <-ended, stderr.String())
+	}
+	go func() { _, _ = io.Copy(io.Discard, read) }()
+	t.Cleanup(func() {
+		cancel()
+		if code := <-ended; code != exitEqual {
+			t.Errorf("%q exits %d\n%s", args, code, stderr.String())
+		}
+	})
+	return &server{env: out.Exports, ready: out.Ready}
 }
 
 // started starts a program that serves, and waits until it is ready.
@@ -439,7 +468,7 @@ func TestServe_NoFolder(t *testing.T) {
 func TestServe_GC(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--gc", "background", "--gc-interval", "1ms"}, {"--gc", "eager"}, {"--gc", "manual"}} {
-		s := serve(t, append(args, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")...)
+		s := serveHere(t, append(args, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")...)
 		conn := s.dial(t)
 		_, err := btapb.NewBigtableTableAdminClient(conn).CreateTable(t.Context(), &btapb.CreateTableRequest{
 			Parent: parent, TableId: "t",
@@ -494,7 +523,7 @@ func TestServe_TTL(t *testing.T) {
 func TestServe_Limits(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]codes.Code{"strict": codes.InvalidArgument, "off": codes.OK} {
-		s := serve(t, "--limits", value, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+		s := serveHere(t, "--limits", value, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
 		conn := s.dial(t)
 		createTable(t, conn, "t")
 		if err := mutate(t.Context(), conn, "t", strings.Repeat("k", 5000)); status.Code(err) != want {
@@ -506,7 +535,7 @@ func TestServe_Limits(t *testing.T) {
 // TestServe_Headers: headers that are too long for DynamoDB are rejected.
 func TestServe_Headers(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")
+	s := serveHere(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")
 	for size, want := range map[int]int{15 << 10: http.StatusOK, 20 << 10: http.StatusRequestHeaderFieldsTooLarge} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.env["AWS_ENDPOINT_URL_DYNAMODB"], nil)
 		if err != nil {

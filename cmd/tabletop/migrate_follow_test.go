@@ -32,8 +32,8 @@ func newLiveTables(t *testing.T) *liveTables {
 	t.Helper()
 	return &liveTables{
 		t: t, dir: t.TempDir(),
-		source: serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0"),
-		target: serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off"),
+		source: serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0"),
+		target: serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off"),
 	}
 }
 
@@ -123,7 +123,7 @@ func (l *liveTables) writeTarget() {
 	if out, code := tabletop(l.t, "migrate", "infer", filepath.Join(l.dir, "Things.jsonl"), "--key", "id", "--table", "Things", "-o", mapping); code != exitEqual {
 		l.t.Fatalf("exit code %d: %s", code, out)
 	}
-	over := serve(l.t, "--target", l.address(), "--dynamodb", "127.0.0.1:0", "--auth", "none", "--mapping", mapping)
+	over := serveHere(l.t, "--target", l.address(), "--dynamodb", "127.0.0.1:0", "--auth", "none", "--mapping", mapping)
 	r, err := http.NewRequestWithContext(l.t.Context(), http.MethodPost, over.env["AWS_ENDPOINT_URL_DYNAMODB"], strings.NewReader(`{"TableName":"Things","Item":`+item("d", 1)+`}`))
 	if err != nil {
 		l.t.Fatal(err)

@@ -60,7 +60,7 @@ func TestMigrate_Parts(t *testing.T) {
 	}
 	const items = 300
 	export, mapping := exportInFiles(t, items, 13)
-	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+	s := serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
 	folder := t.TempDir()
 	writes := 0
 	target := relayTo(t, s.env["BIGTABLE_EMULATOR_HOST"], "Items", func() bool { writes++; return writes == 2 })

@@ -83,7 +83,7 @@ func TestMigrate_Cloud(t *testing.T) {
 	cert, key, _ := certificate(t)
 	token := writeFile(t, dir, "token", "a-static-token\n")
 	ports := filepath.Join(dir, "ports.json")
-	serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--tls-cert", cert, "--tls-key", key, "--token-file", token, "--port-file", ports)
+	serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--tls-cert", cert, "--tls-key", key, "--token-file", token, "--port-file", ports)
 	text, err := os.ReadFile(ports)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestMigrate_DefaultCredentials(t *testing.T) {
 	}
 	cert, key, _ := certificate(t)
 	ports := filepath.Join(dir, "ports.json")
-	serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--tls-cert", cert, "--tls-key", key,
+	serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--tls-cert", cert, "--tls-key", key,
 		"--token-file", writeFile(t, dir, "token", "a-static-token\n"), "--port-file", ports)
 	text, err := os.ReadFile(ports)
 	if err != nil {
@@ -209,7 +209,7 @@ func TestMigrate_DefaultCredentials(t *testing.T) {
 // verification before it finds anything.
 func TestMigrate_AppProfile(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+	s := serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
 	items := writeFile(t, t.TempDir(), "items.jsonl", `{"id":{"S":"a"},"n":{"N":"1"}}`)
 	for _, c := range []struct {
 		command, flag, profile string
@@ -294,7 +294,7 @@ func TestMigrate_Interrupted(t *testing.T) {
 func TestMigrate_AgainstNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+	s := serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
 	report := filepath.Join(dir, "out.json")
 	out, code := tabletop(t, "migrate", "verify", "../../fixtures/subjects/s1-catalog", "--against", s.env["BIGTABLE_EMULATOR_HOST"], "--report", "json="+report)
 	if code != exitDifferences || !strings.Contains(out, "MissingTable fixture s1-catalog table products: want 5 items, 15 cells, got nothing: projects/tabletop/instances/tabletop has no tables") {

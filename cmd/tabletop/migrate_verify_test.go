@@ -11,7 +11,7 @@ import (
 // environment names a server that was not read.
 func TestMigrateVerify_Against(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+	s := serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
 	address := s.env["BIGTABLE_EMULATOR_HOST"]
 	dir := t.TempDir()
 	items := writeFile(t, dir, "items.jsonl", `{"id":{"S":"a"},"n":{"N":"31"}}`+"\n")

@@ -16,7 +16,7 @@ func TestDeadlines_ServerSpeaksTLS(t *testing.T) {
 	cert, key, _ := certificate(t)
 	other, _, _ := certificate(t)
 	ports := filepath.Join(dir, "ports.json")
-	serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--tls-cert", cert, "--tls-key", key, "--port-file", ports)
+	serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--tls-cert", cert, "--tls-key", key, "--port-file", ports)
 	text, err := os.ReadFile(ports)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestDeadlines_ServerSpeaksTLS(t *testing.T) {
 		}
 	}
 	// With its certificate, the endpoint works over it.
-	front := serve(t, "--target", found.Bigtable, "--ca", cert, "--dynamodb", "127.0.0.1:0")
+	front := serveHere(t, "--target", found.Bigtable, "--ca", cert, "--dynamodb", "127.0.0.1:0")
 	if front.env["AWS_ENDPOINT_URL_DYNAMODB"] == "" || front.env["BIGTABLE_EMULATOR_HOST"] != "" { // its clients speak plain gRPC
 		t.Errorf("exports %v", front.env)
 	}

@@ -63,7 +63,7 @@ func stopped(t *testing.T, s *server) string {
 // them back.
 func TestServe_Seed(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", "--seed", seedFolder(t),
+	s := serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", "--seed", seedFolder(t),
 		"--table-delay", "1h", "--throttle", "--index-lag", "1h")
 	if got := keys(t, s); got != "a b" {
 		t.Fatalf("items %q, want a b", got)
@@ -75,7 +75,7 @@ func TestServe_Seed(t *testing.T) {
 			t.Fatalf("items %q after a reset, want a b", got)
 		}
 	}
-	over := serve(t, "--target", s.env["BIGTABLE_EMULATOR_HOST"], "--instance", "other", "--dynamodb", "127.0.0.1:0", "--seed", seedFolder(t))
+	over := serveHere(t, "--target", s.env["BIGTABLE_EMULATOR_HOST"], "--instance", "other", "--dynamodb", "127.0.0.1:0", "--seed", seedFolder(t))
 	if got := keys(t, over); got != "a b" {
 		t.Errorf("items %q over another Bigtable, want a b", got)
 	}

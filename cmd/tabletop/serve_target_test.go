@@ -32,7 +32,7 @@ func TestServe_Cloud(t *testing.T) {
 	cert, key, _ := certificate(t)
 	token, other := writeFile(t, dir, "token", "a-static-token\n"), writeFile(t, dir, "other", "another\n")
 	ports := filepath.Join(dir, "ports.json")
-	serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--tls-cert", cert, "--tls-key", key, "--token-file", token, "--port-file", ports)
+	serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--tls-cert", cert, "--tls-key", key, "--token-file", token, "--port-file", ports)
 	text, err := os.ReadFile(ports)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestServe_Cloud(t *testing.T) {
 			t.Errorf("serve %s: exit code %d, want %d and %q:\n%s", strings.Join(c.flags, " "), code, c.code, c.want, out)
 		}
 	}
-	s := serve(t, slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", token})...)
+	s := serveHere(t, slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", token})...)
 	if s.env["AWS_ENDPOINT_URL_DYNAMODB"] == "" || s.env["BIGTABLE_EMULATOR_HOST"] != "" {
 		t.Errorf("it prints %v", s.env)
 	}

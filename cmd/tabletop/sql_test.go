@@ -14,7 +14,7 @@ import (
 // TestSQL runs queries in each format, and says what is wrong with others.
 func TestSQL(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+	s := serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
 	conn := s.dial(t)
 	createTable(t, conn, "users")
 	for row, value := range map[string]string{"u#1": "Ada", "u#2": "Zoë, \"Z\"", "u#3": "\xff"} {
@@ -75,7 +75,7 @@ func TestSQL(t *testing.T) {
 // TestSQL_DynamoDBTable: the error for the name of a DynamoDB table names the Bigtable table with its items.
 func TestSQL_DynamoDBTable(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+	s := serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
 	conn := s.dial(t)
 	const long = "a-name-that-is-too-long-for-the-id-of-a-table"
 	for _, id := range []string{"ddb.orders-b2a54976c752", "ddb.orders-of-2026-b2a54976c752", "ddb.other-x", "ddb." + long[:33] + "-b2a54976c752"} {
@@ -122,7 +122,7 @@ func TestServe_SQLMemory(t *testing.T) {
 // their server.
 func sqlTables(t *testing.T) (target string) {
 	t.Helper()
-	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+	s := serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
 	conn := s.dial(t)
 	createTable(t, conn, "users")
 	for _, row := range []string{"u#1", "u#2"} {
@@ -198,7 +198,7 @@ func TestSQL_Pipe(t *testing.T) {
 // TestSQL_BrokenView: a view whose table is gone shows its statement, and the error of its columns.
 func TestSQL_BrokenView(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+	s := serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
 	conn := s.dial(t)
 	createTable(t, conn, "users")
 	_, err := btapb.NewBigtableInstanceAdminClient(conn).CreateLogicalView(t.Context(), &btapb.CreateLogicalViewRequest{

@@ -133,7 +133,7 @@ func TestConnect_TokensHang(t *testing.T) {
 	dir := t.TempDir()
 	cert, key, _ := certificate(t)
 	ports := filepath.Join(dir, "ports.json")
-	serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--tls-cert", cert, "--tls-key", key,
+	serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--tls-cert", cert, "--tls-key", key,
 		"--token-file", writeFile(t, dir, "token", "a-static-token\n"), "--port-file", ports)
 	endpoint := bigtableOf(t, ports)
 	items := writeFile(t, dir, "items.jsonl", `{"id":{"S":"a"},"n":{"N":"1"}}`)

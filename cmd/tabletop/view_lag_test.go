@@ -11,7 +11,7 @@ import (
 // TestServe_ManualViews: with --view-lag manual, a materialized view changes only by ctl refresh.
 func TestServe_ManualViews(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--console", "127.0.0.1:0", "--view-lag", "manual")
+	s := serveHere(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--console", "127.0.0.1:0", "--view-lag", "manual")
 	conn := s.dial(t)
 	const instance = "projects/tabletop/instances/tabletop"
 	_, err := btapb.NewBigtableTableAdminClient(conn).CreateTable(t.Context(), &btapb.CreateTableRequest{
