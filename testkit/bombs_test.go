@@ -196,7 +196,7 @@ func testBombsMutations(t *testing.T) {
 // tier the row has almost 256 MiB, the most that a read returns, and then more.
 func TestBombs_Row(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
-	row := rowTest{size: 64 * mib, value: mib, most: 20 * mib, codes: []codes.Code{codes.OK}}
+	row := rowTest{size: 32 * mib, value: mib, most: 20 * mib, codes: []codes.Code{codes.OK}}
 	if long.Enabled() {
 		row = rowTest{size: 256 * mib, value: 8 * mib, most: 48 * mib, codes: []codes.Code{codes.OK, codes.FailedPrecondition}}
 	}
