@@ -55,18 +55,11 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, scripts(t, false))
 }
 
-// TestScripts_Within runs the other scripts of testdata, within this process: the start of another
-// one takes longer than most commands. Folder and environment are those of the process, so that the
-// scripts run one after another, before the parallel tests.
-func TestScripts_Within(t *testing.T) {
-	for _, pair := range os.Environ() {
-		name, value, _ := strings.Cut(pair, "=")
-		t.Setenv(name, value) // restores it at the end
-	}
-	for _, name := range scriptVariables {
-		t.Setenv(name, os.Getenv(name))
-	}
-	testscript.RunT(oneByOne{t}, scripts(t, true))
+// TestScripts_Within runs the other scripts of testdata, within one process: the start of another one
+// takes longer than most commands. Folder and environment are those of the process, so that it has no
+// other tests, and the scripts run one after another.
+func TestScripts_Within(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
+	memory.Alone(t, func(t *testing.T) { testscript.RunT(oneByOne{t}, scripts(t, true)) })
 }
 
 // oneByOne is a test whose scripts are not parallel.
