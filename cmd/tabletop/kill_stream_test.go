@@ -31,15 +31,15 @@ func (k *killed) backUp(id string) error {
 	return err
 }
 
-// stream gives the table a change stream and returns a time before it.
+// stream gives the table a change stream and returns a time before its records. The time is in
+// whole seconds; a reader may begin one second before the stream, but no earlier.
 func (k *killed) stream() *timestamppb.Timestamp {
 	k.t.Helper()
-	before := timestamppb.New(clock.New().Now().Truncate(time.Second))
 	ask(k, k.tables.UpdateTable, &btapb.UpdateTableRequest{
 		Table:      &btapb.Table{Name: killTable, ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: durationpb.New(24 * time.Hour)}},
 		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"change_stream_config"}},
 	})
-	return before
+	return timestamppb.New(clock.New().Now().Truncate(time.Second))
 }
 
 // change is a record of a stream.
