@@ -107,9 +107,9 @@ type program struct {
 	// alone means that the process runs only this program, which may change settings of the
 	// process.
 	alone bool
-	// hurry is how much shorter the waits of migrations are than their given times: those before a
-	// retry, between two polls, and for other processes to notice a change. 0 means 1.
-	hurry time.Duration
+	// sleep makes the waits of migrations: those before a retry, between two polls, and for other
+	// processes to notice a change. It ends early with the error of ctx. nil waits by the clock.
+	sleep func(ctx context.Context, d time.Duration) error
 }
 
 func main() {

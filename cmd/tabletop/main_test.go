@@ -151,7 +151,7 @@ func runs(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Check(os.Chdir(ts.MkAbs(".")))
 	defer func() { ts.Check(os.Chdir(folder)) }()
-	p := &program{stdin: strings.NewReader(""), stdout: ts.Stdout(), stderr: ts.Stderr(), hurry: inHurry}
+	p := &program{stdin: strings.NewReader(""), stdout: ts.Stdout(), stderr: ts.Stderr(), sleep: sleepLess}
 	if got := fmt.Sprint(p.run(context.Background(), args[1:])); got != args[0] {
 		ts.Fatalf("tabletop %s exited %s, want %s", strings.Join(args[1:], " "), got, args[0])
 	}

@@ -206,11 +206,16 @@ func (p *program) common(mappings []*mapping.Mapping) migrate.Common {
 	}
 }
 
-// wait waits, unless ctx ends first.
+// wait makes a wait of a migration.
 func (p *program) wait(ctx context.Context, d time.Duration) error {
-	if p.hurry > 0 {
-		d /= p.hurry
+	if p.sleep != nil {
+		return p.sleep(ctx, d)
 	}
+	return sleep(ctx, d)
+}
+
+// sleep waits, unless ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

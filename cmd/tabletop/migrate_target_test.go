@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
@@ -23,14 +25,14 @@ func tabletop(t *testing.T, args ...string) (out string, code int) {
 	return runHere(t, &program{}, args)
 }
 
-// inHurry is the hurry of commands whose waits are of no use: their server is unreachable for sure, or no
-// other process uses their tables.
-const inHurry = 100
+// sleepLess waits a hundredth of d. It is the sleep of commands whose waits are of no use: their server is
+// unreachable for sure, or no other process uses their tables.
+func sleepLess(ctx context.Context, d time.Duration) error { return sleep(ctx, d/100) }
 
 // tabletopInHurry is like tabletop, with short waits.
 func tabletopInHurry(t *testing.T, args ...string) (out string, code int) {
 	t.Helper()
-	return runHere(t, &program{hurry: inHurry}, args)
+	return runHere(t, &program{sleep: sleepLess}, args)
 }
 
 // runHere runs a command of p, without an input.

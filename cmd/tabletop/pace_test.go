@@ -52,12 +52,15 @@ func TestPacer(t *testing.T) { //nolint:paralleltest // memory.Alone makes it pa
 		const growth = 10 << 20
 		type room struct{ live, growth, pointers uint64 }
 		set := make(chan room, 16)
-		p := newPacer(growth, func(percent int) {
+		var p *pacer
+		p = newPacer(growth, func(percent int) {
 			debug.SetGCPercent(percent)
 			samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/goal:bytes"}, {Name: "/gc/scan/heap:bytes"}}
 			metrics.Read(samples)
 			live := samples[0].Value.Uint64()
-			set <- room{live, samples[1].Value.Uint64() - live, samples[2].Value.Uint64()}
+			if live == p.samples[0].Value.Uint64() { // else another collection has ended since the pacer read it
+				set <- room{live, samples[1].Value.Uint64() - live, samples[2].Value.Uint64()}
+			}
 		})
 		p.pace()
 		buffers := make([]byte, 0)
