@@ -2,6 +2,7 @@ package lint
 
 import (
 	"go/ast"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -104,6 +105,8 @@ var realTime = map[string]string{
 	"conformance/soak/soak_test.go paced":                           "keeps the rate that a flag gives",
 	"conformance/soak/soak_test.go settle":                          "looks again until the heap has settled, however long that takes",
 	"conformance/soak/soak_test.go report":                          "reports how long the run took",
+	"internal/btclient/throttle_test.go take":                       "takes virtual time, but for a test that counts allocations",
+	"testkit/stream_test.go options":                                "waits in a bubble, but for a test that waits for nothing",
 	"migrate/follow_test.go start":                                  "gives a migration the clock of its servers, which have the real time",
 	"migrate/follow_test.go pauseFor":                               "lets other goroutines run, for a short time, and asserts nothing about it",
 	"migrate/verify_live_speed_test.go TestVerifyLive_Speed":        "measures, and asserts nothing about it",
@@ -129,9 +132,16 @@ func TestRealTime(t *testing.T) {
 			continue
 		}
 		bubbles := inBubbles(f.tree)
+		within := called(f.tree, bubbles)
+		tests := map[string]bool{} // without a bubble
 		for _, d := range f.tree.Decls {
-			// A function that is not a test may be called in a bubble of the file.
-			if bubbles[declared(d)] || len(bubbles) > 0 && !isTest(declared(d)) {
+			if name := declared(d); isTest(name) && !bubbles[name] {
+				tests[name] = true
+			}
+		}
+		outside := called(f.tree, tests)
+		for _, d := range f.tree.Decls {
+			if name := declared(d); bubbles[name] || within[name] && !outside[name] {
 				continue
 			}
 			for of, clocks := range clockNames {
@@ -176,6 +186,51 @@ func inBubbles(tree *ast.File) map[string]bool {
 		}
 	}
 	return in
+}
+
+// called returns the given functions of a file and what they call: the functions that they
+// mention, and the methods of the types, directly or through others of the file.
+func called(tree *ast.File, from map[string]bool) map[string]bool {
+	all, mentioned := maps.Clone(from), map[string]bool{}
+	for before := -1; before < len(mentioned); {
+		before = len(mentioned)
+		for _, d := range tree.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			reached := mentioned[f.Name.Name]
+			if f.Recv != nil { // calls through interfaces name no type
+				reached = mentioned[receiver(f)]
+			}
+			if !reached && !all[f.Name.Name] {
+				continue
+			}
+			all[f.Name.Name] = true
+			ast.Inspect(d, func(n ast.Node) bool {
+				if x, ok := n.(*ast.Ident); ok {
+					mentioned[x.Name] = true
+				}
+				return true
+			})
+		}
+	}
+	return all
+}
+
+// receiver returns the name of the type of a method, or "".
+func receiver(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return ""
+	}
+	of := f.Recv.List[0].Type
+	if star, ok := of.(*ast.StarExpr); ok {
+		of = star.X
+	}
+	if x, ok := of.(*ast.Ident); ok {
+		return x.Name
+	}
+	return ""
 }
 
 // isTest reports whether the go command runs a function of this name.
