@@ -141,12 +141,20 @@ func runs(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: runs CODE ARGS...")
 	}
+	before := os.Environ()
 	os.Clearenv()
 	for _, name := range scriptVariables {
 		if value := ts.Getenv(name); value != "" {
 			ts.Check(os.Setenv(name, value))
 		}
 	}
+	defer func() { // go test -cover writes to TMPDIR at the end, when the script's has gone
+		os.Clearenv()
+		for _, variable := range before {
+			name, value, _ := strings.Cut(variable, "=")
+			ts.Check(os.Setenv(name, value))
+		}
+	}()
 	folder, err := os.Getwd()
 	ts.Check(err)
 	ts.Check(os.Chdir(ts.MkAbs(".")))

@@ -35,7 +35,11 @@ func Alone(t *testing.T, body func(t *testing.T)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.count=1", "-test.cpu="+strconv.Itoa(runtime.GOMAXPROCS(0)))
+	args := []string{"-test.run=^" + regexp.QuoteMeta(t.Name()) + "$", "-test.v", "-test.count=1", "-test.cpu=" + strconv.Itoa(runtime.GOMAXPROCS(0))}
+	if dir := os.Getenv("GOCOVERDIR"); dir != "" && testing.CoverMode() != "" {
+		args = append(args, "-test.gocoverdir="+dir) // where this process collects what is covered
+	}
+	cmd := exec.CommandContext(t.Context(), self, args...)
 	// A collection stops the world: concurrent allocations would count as live.
 	debug := strings.Trim(os.Getenv("GODEBUG")+",gcstoptheworld=1", ",")
 	cmd.Env = append(os.Environ(), aloneVariable+"="+t.Name(), "GODEBUG="+debug)
