@@ -37,7 +37,7 @@ func Alone(t *testing.T, body func(t *testing.T)) {
 	}
 	args := []string{"-test.run=^" + regexp.QuoteMeta(t.Name()) + "$", "-test.v", "-test.count=1", "-test.cpu=" + strconv.Itoa(runtime.GOMAXPROCS(0))}
 	if dir := os.Getenv("GOCOVERDIR"); dir != "" && testing.CoverMode() != "" {
-		args = append(args, "-test.gocoverdir="+dir) // where this process collects what is covered
+		args = append(args, "-test.gocoverdir="+dir) // where this process collects the coverage
 	}
 	cmd := exec.CommandContext(t.Context(), self, args...)
 	// A collection stops the world: concurrent allocations would count as live.
