@@ -191,29 +191,37 @@ func serve(t *testing.T, args ...string) *server {
 // start of another process takes longer than most tests of them. The server ends with the test.
 func serveHere(t *testing.T, args ...string) *server {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	args = append([]string{"serve"}, args...)
 	read, write := io.Pipe()
 	var stderr printed
-	ended := make(chan int, 1)
-	go func() {
+	beside(t, args, func(ctx context.Context) int {
 		p := &program{stdin: strings.NewReader(""), stdout: write, stderr: &stderr}
-		code := p.run(ctx, append([]string{"serve"}, args...))
+		code := p.run(ctx, args)
 		_ = write.Close()
-		ended <- code
-	}()
+		if code != exitEqual {
+			t.Log(stderr.String())
+		}
+		return code
+	})
 	out, err := serveout.Read(read)
-	if err != nil {
-		cancel()
-		t.Fatalf("%v: exit code %d\n%s", err, <-ended, stderr.String())
-	}
 	go func() { _, _ = io.Copy(io.Discard, read) }()
-	t.Cleanup(func() {
-		cancel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &server{env: out.Exports, ready: out.Ready}
+}
+
+// beside runs a command of the given words within this process until the end of the test, and then checks
+// that it exits with 0.
+func beside(t *testing.T, words []string, run func(ctx context.Context) int) {
+	t.Helper()
+	ended := make(chan int, 1)
+	go func() { ended <- run(t.Context()) }()
+	t.Cleanup(func() { // the context has just ended
 		if code := <-ended; code != exitEqual {
-			t.Errorf("%q exits %d\n%s", args, code, stderr.String())
+			t.Errorf("%q exits %d", words, code)
 		}
 	})
-	return &server{env: out.Exports, ready: out.Ready}
 }
 
 // started starts a program that serves, and waits until it is ready.

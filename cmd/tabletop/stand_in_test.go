@@ -24,23 +24,17 @@ func runStandIn(t *testing.T, words ...string) (int, string) {
 // startStandIn runs a command line until the end of the test, and returns its outputs.
 func startStandIn(t *testing.T, words ...string) (stdout, stderr *bufio.Scanner) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
 	outRead, outWrite := io.Pipe()
 	errRead, errWrite := io.Pipe()
-	ended := make(chan int)
-	go func() {
+	beside(t, words, func(ctx context.Context) int {
 		p := &program{stdin: strings.NewReader(""), stdout: outWrite, stderr: errWrite}
 		code := p.runAs(ctx, words)
 		_, _ = outWrite.Close(), errWrite.Close()
-		ended <- code
-	}()
+		return code
+	})
 	t.Cleanup(func() {
-		cancel()
 		go func() { _, _ = io.Copy(io.Discard, outRead) }()
 		go func() { _, _ = io.Copy(io.Discard, errRead) }()
-		if code := <-ended; code != exitEqual {
-			t.Errorf("%q exits %d", words, code)
-		}
 	})
 	return bufio.NewScanner(outRead), bufio.NewScanner(errRead)
 }
