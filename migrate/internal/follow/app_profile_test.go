@@ -1,4 +1,4 @@
-package migrate_test
+package follow_test
 
 import (
 	"context"
