@@ -497,6 +497,35 @@ func TestJournal_Retention(t *testing.T) {
 	}
 }
 
+// A store continues the numbers of its records although none is retained.
+func TestJournal_NumberAfterAllAreTrimmed(t *testing.T) {
+	t.Parallel()
+	now := clock.NewFrozen(epoch)
+	o := Options{Dir: "data", FS: vfs.NewMem(), Now: now.Now}
+	d := openTest(t, o)
+	createTest(t, d, "f")
+	setJournal(t, d, JournalStream, time.Hour)
+	for range 3 {
+		mustMutate(t, d, "a", set("f", "q", 0, "v"))
+	}
+	was, err := d.JournalEnd("t", JournalStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now.Advance(2 * time.Hour)
+	if _, err := d.RunGC(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = openTest(t, o)
+	mustMutate(t, d, "a", set("f", "q", 0, "w"))
+	if got := records(t, d, JournalOptions{After: was.Number}); len(got) != 1 {
+		t.Errorf("%d records after number %d, want 1", len(got), was.Number)
+	}
+}
+
 // TestJournal_Reasons: a journal begins for a reason and ends with the last one.
 func TestJournal_Reasons(t *testing.T) {
 	t.Parallel()

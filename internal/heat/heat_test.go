@@ -253,6 +253,9 @@ func TestResolution(t *testing.T) {
 			s.add(place, fmt.Sprintf("user%03d#%d", j, i), Counts{Writes: 1})
 		}
 		c.Advance(time.Second)
+		if s.bytes > s.budget {
+			t.Fatalf("after %d seconds, columns take %d bytes, want at most %d", i, s.bytes, s.budget)
+		}
 	}
 	checkBytes(t, s, bytes)
 	var first, last Column

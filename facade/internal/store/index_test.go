@@ -546,6 +546,28 @@ func TestStore_IndexLag(t *testing.T) {
 	}
 }
 
+// A write is in an index as soon as it is as old as the lag.
+func TestStore_IndexLagEnds(t *testing.T) {
+	t.Parallel()
+	now := clock.NewFrozen(testTime)
+	o := testOptions(backends["emu"](t))
+	o.Now, o.IndexLag = now.Now, time.Minute
+	s := openStore(t, o)
+	def := newTable(t, s, indexedTable("lagging"))
+	item := attr.Item{"p": attr.String("p"), "s": attr.Int(1), "g": attr.String("g"), "h": attr.Int(2)}
+	if err := put(t.Context(), s, def, item); err != nil {
+		t.Fatal(err)
+	}
+	now.Advance(time.Minute - time.Microsecond)
+	for want := range 2 {
+		items, err := collect(s.Scan(t.Context(), def, def.Index("all"), 0, 1, nil))
+		if err != nil || len(items) != want {
+			t.Errorf("%v after the write the index holds %v, error %v, want %d items", now.Now().Sub(testTime), texts(items), err, want)
+		}
+		now.Advance(time.Microsecond)
+	}
+}
+
 // If too many rows lag, the index entries of the next write are not postponed.
 func TestStore_IndexLagBounded(t *testing.T) {
 	t.Parallel()

@@ -672,6 +672,7 @@ func TestEndFollow_KilledAnywhere(t *testing.T) {
 				t.Fatalf("killed: %t, error %v", p.dead, err)
 			}
 			reached = reached || p.dead
+			s.unwritten(t)
 			if err := migrate.EndFollow(t.Context(), s.target, "Things", "next", true, o); err != nil {
 				t.Fatalf("after a kill at write %d.%d of %q: %v", at, point, p.writes, err)
 			}
@@ -682,6 +683,22 @@ func TestEndFollow_KilledAnywhere(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// unwritten fails the test if endpoints may write to the table although a late write of a follower can succeed.
+func (s *scene) unwritten(t *testing.T) {
+	t.Helper()
+	families, err := s.store().B.Families(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes, err := s.store().B.SchemaOf(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, followed := loadnote.Followed(notes, "t"); !followed && families[lens.FamilyPosition] != nil {
+		t.Error("endpoints may write to the table, which has the family of a follower")
 	}
 }
 
