@@ -152,10 +152,11 @@ race: ## run the quick tier of concurrent packages under the race detector (need
 	CGO_ENABLED=1 $(GO) -C conformance test -vet=off -race -timeout 20m ./linear ./soak
 
 .PHONY: nightly
-nightly: ## run long checks outside .ci/run: race of both tiers of all packages, crashes, stopped endpoints, soak, followed tables, more inputs, all consumers and tools, other Bigtables, the console's bundle (about four hours)
+nightly: ## run long checks outside .ci/run: race of both tiers of all packages, crashes, stopped endpoints, soak, followed tables, more inputs and loads, all consumers and tools, other Bigtables, the console's bundle (about four hours)
 	$(LONG) $(MAKE) race RACED=./... RACE_TIMEOUT=60m RACE_SKIP='^$$'
 	$(MAKE) meta crash CRASHES=5 kill-endpoints soak fuzz FUZZTIME=100000x
 	$(MAKE) live D=1m
+	$(GO) test ./migrate -count=1 -timeout=60m -run '^TestLoad_Sequences$$' -sequences=10000
 	$(MAKE) facade-remote conformance-tools conformance-suites conformance-streams conformance-java-streams editor-check
 
 .PHONY: meta

@@ -3,6 +3,7 @@ package migrate
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -501,6 +502,8 @@ func (s *sequence) draw() drawn {
 	}
 }
 
+var sequencesFlag = flag.Uint64("sequences", 0, "number of sequences of TestLoad_Sequences; 0 runs as many as the tier")
+
 // TestLoad_Sequences draws sequences of loads, some of them cut off at a write or at once with
 // another one, and of writes through a DynamoDB endpoint. Each load is refused with nothing changed, or leaves what the
 // table of docs/guide.md says.
@@ -508,7 +511,10 @@ func TestLoad_Sequences(t *testing.T) {
 	t.Parallel()
 	n := uint64(40)
 	if long.Enabled() {
-		n = 10_000
+		n = 2000
+	}
+	if *sequencesFlag > 0 {
+		n = *sequencesFlag
 	}
 	o := LoadOptions{Common: Common{Mappings: []*mapping.Mapping{mappingOf(t, sequencesMapping)}}}
 	const workers = 4
