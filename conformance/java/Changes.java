@@ -13,7 +13,10 @@
 // client checks the form of every message and throws if it is wrong.
 // Exits 0 when all that holds.
 
+import com.google.api.gax.rpc.ApiException;
 import com.google.api.gax.rpc.ServerStream;
+import com.google.api.gax.rpc.UnavailableException;
+import com.google.api.gax.rpc.UnknownException;
 import com.google.cloud.bigtable.admin.v2.BigtableTableAdminClient;
 import com.google.cloud.bigtable.admin.v2.BigtableTableAdminSettings;
 import com.google.cloud.bigtable.admin.v2.models.CreateTableRequest;
@@ -137,17 +140,37 @@ public class Changes {
     stop();
     serve();
     for (int i = 0; i < 3; i++) {
-      client.readRow(TABLE, "none"); // waits until there is a connection again
+      connect(client);
       say("writes, and a kill among them", work(client, Changes::kill));
       serve();
     }
-    client.readRow(TABLE, "none");
+    connect(client);
     forms(client);
     say("writes", work(client, null));
     waitForAll();
     check(splits.get() > 0 && merges.get() > 0, splits + " splits and " + merges + " merges were met");
     System.out.printf("%d records of %d acknowledged writes, each once and in order; %d splits, %d merges, %d of garbage, %d reads begun anew%n",
         records.get(), acknowledged.size(), splits.get(), merges.get(), garbage.get(), anew.get());
+  }
+
+  // closed reports whether a call met the end of its connection, which the client does not call UNAVAILABLE if it
+  // was about to write to it.
+  static boolean closed(ApiException e) {
+    return e instanceof UnknownException && e.getMessage().contains("channel closed");
+  }
+
+  // connect waits until there is a connection again.
+  static void connect(BigtableDataClient client) {
+    for (;;) {
+      try {
+        client.readRow(TABLE, "none");
+        return;
+      } catch (UnknownException e) {
+        if (!closed(e)) {
+          throw e;
+        }
+      }
+    }
   }
 
   static void say(String what, int n) {
@@ -385,7 +408,10 @@ public class Changes {
             }
           }
           throw new IllegalStateException("a stream ended without a close");
-        } catch (com.google.api.gax.rpc.UnavailableException e) {
+        } catch (ApiException e) {
+          if (!(e instanceof UnavailableException) && !closed(e)) {
+            throw e;
+          }
           anew.incrementAndGet(); // the server is away for longer than the client retries
           Thread.sleep(100);
         }
