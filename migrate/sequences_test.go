@@ -29,6 +29,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
+var sequencesFlag = flag.Uint64("sequences", 0, "number of sequences of TestLoad_Sequences; 0 runs as many as the tier")
+
 const sequencesMapping = `apiVersion: migration/v1
 source: {table: Tee, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {n: N, g: S}, gsis: [{name: byG, hash: g, projection: ALL, as: table}]}
 target: {table: t, families: {a: {gc: {versions: 1}}, _t: {gc: {versions: 1}}}}
@@ -501,8 +503,6 @@ func (s *sequence) draw() drawn {
 		return drawn{export, s.rand.IntN(3)}
 	}
 }
-
-var sequencesFlag = flag.Uint64("sequences", 0, "number of sequences of TestLoad_Sequences; 0 runs as many as the tier")
 
 // TestLoad_Sequences draws sequences of loads, some of them cut off at a write or at once with
 // another one, and of writes through a DynamoDB endpoint. Each load is refused with nothing changed, or leaves what the

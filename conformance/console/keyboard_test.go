@@ -23,9 +23,9 @@ const unreached = `[...document.querySelectorAll('a[href], button, input, select
 // is first visible.
 const edited = `[...document.querySelectorAll('[data-field]')].every((e) => e.querySelector('.editor') || !e.checkVisibility() || e.getBoundingClientRect().top >= innerHeight)`
 
-// untabbed reports whether an element has the tabindex -1. A part without a role that has it, such as the scroller of an
-// editor, is no control.
-func (p *tab) untabbed(id cdp.BackendNodeID) bool {
+// skippedByTab reports whether an element has the tabindex -1. Such an element without a role, like the scroller of an
+// editor, needs no name.
+func (p *tab) skippedByTab(id cdp.BackendNodeID) bool {
 	p.t.Helper()
 	d, err := chromedp.Call(p.ctx, dom.DescribeNode, dom.DescribeNodeParams{BackendNodeID: id})
 	if err != nil {
@@ -73,7 +73,7 @@ func TestKeyboard(t *testing.T) {
 			role := text(n.Role)
 			landmarks[role]++
 			for _, is := range n.Properties {
-				if is.Name == "focusable" && !n.Ignored && role != "RootWebArea" && role != "main" && strings.TrimSpace(text(n.Name)) == "" && (role != "generic" || !p.untabbed(n.BackendDOMNodeID)) {
+				if is.Name == "focusable" && !n.Ignored && role != "RootWebArea" && role != "main" && strings.TrimSpace(text(n.Name)) == "" && (role != "generic" || !p.skippedByTab(n.BackendDOMNodeID)) {
 					t.Errorf("%s: something of the role %s has no name", path, role)
 				}
 			}

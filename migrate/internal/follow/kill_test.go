@@ -639,9 +639,8 @@ func (s *scene) ended(t *testing.T) {
 	for l, err := range s.store().Letters(t.Context()) {
 		t.Errorf("a dead letter is left: %+v, error %v", l, err)
 	}
-	notes, err := s.store().B.SchemaOf(t.Context(), "t")
-	if since, ok := loadnote.Followed(notes, "t"); ok || err != nil {
-		t.Errorf("the table is followed since %v, error %v", since, err)
+	if since, ok := s.followed(t); ok {
+		t.Errorf("the table is followed since %v", since)
 	}
 }
 
@@ -672,7 +671,7 @@ func TestEndFollow_KilledAnywhere(t *testing.T) {
 				t.Fatalf("killed: %t, error %v", p.dead, err)
 			}
 			reached = reached || p.dead
-			s.unwritten(t)
+			s.checkFollowed(t)
 			if err := migrate.EndFollow(t.Context(), s.target, "Things", "next", true, o); err != nil {
 				t.Fatalf("after a kill at write %d.%d of %q: %v", at, point, p.writes, err)
 			}
@@ -686,18 +685,24 @@ func TestEndFollow_KilledAnywhere(t *testing.T) {
 	}
 }
 
-// unwritten fails the test if endpoints may write to the table although a late write of a follower can succeed.
-func (s *scene) unwritten(t *testing.T) {
+// followed returns since when the table is followed, if it is.
+func (l *live) followed(t *testing.T) (since time.Time, ok bool) {
+	t.Helper()
+	notes, err := l.store().B.SchemaOf(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loadnote.Followed(notes, "t")
+}
+
+// checkFollowed fails the test if endpoints may write to the table although a late write of a follower can succeed.
+func (s *scene) checkFollowed(t *testing.T) {
 	t.Helper()
 	families, err := s.store().B.Families(t.Context(), "t")
 	if err != nil {
 		t.Fatal(err)
 	}
-	notes, err := s.store().B.SchemaOf(t.Context(), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, followed := loadnote.Followed(notes, "t"); !followed && families[lens.FamilyPosition] != nil {
+	if _, ok := s.followed(t); !ok && families[lens.FamilyPosition] != nil {
 		t.Error("endpoints may write to the table, which has the family of a follower")
 	}
 }
